@@ -111,8 +111,8 @@ func (a *Attributes) Name() string {
 	return text(at(a.Object.Root(), "metadata", "name"))
 }
 
-// IsMatched reports whether the validator that runs is known to match the request with all of its bindings, so that it need
-// not be asked whether it does.
+// IsMatched reports whether the validator that runs is known to match the request with all of its bindings, so that it
+// need not be asked whether it does.
 func (a *Attributes) IsMatched() bool { return a.matched }
 
 // Time is when the request came.
@@ -127,10 +127,11 @@ func (a *Attributes) Time() time.Time {
 // resource.
 func (a *Attributes) Namespace() string { return a.Info.Namespace }
 
-// RequestNamespace is the namespace as policies see it in the request: of a Namespace, the name that the client gave it, as
-// in Kubernetes.
+// RequestNamespace is the namespace as policies see it in the request: of a Namespace, the name that the client gave
+// it, as in Kubernetes.
 func (a *Attributes) RequestNamespace() string {
-	if i := a.Info; !a.HasGeneratedName && i.Namespace == "" && i.Verb == resource.VerbCreate && i.IsNamespaces() && i.APIPrefix != "" {
+	if i := a.Info; !a.HasGeneratedName && i.Namespace == "" && i.Verb == resource.VerbCreate && i.IsNamespaces() &&
+		i.APIPrefix != "" {
 		return i.Name
 	}
 	return a.Info.Namespace

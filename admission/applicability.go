@@ -61,7 +61,8 @@ func ApplicabilityOf(name string, rules []Rule, a *Attributes) resource.Applicab
 			fails(1, "it is not about the version '"+i.Version+"'")
 		case r.Operations&a.Operation == 0:
 			fails(2, "it is not about the operation "+a.Operation.String())
-		case len(r.Namespaces) > 0 && i.Namespace != "" && !i.IsNamespaces() && !slices.Contains(r.Namespaces, i.Namespace):
+		case len(r.Namespaces) > 0 && i.Namespace != "" && !i.IsNamespaces() &&
+			!slices.Contains(r.Namespaces, i.Namespace):
 			fails(3, "it is not about the namespace '"+i.Namespace+"'")
 		case len(r.Labels) > 0:
 			if best < 4 {

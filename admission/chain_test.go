@@ -55,7 +55,8 @@ func attributes(t testing.TB, object string) *Attributes {
 		t.Fatal(err)
 	}
 	a := &Attributes{
-		Info:      &resource.Info{Verb: resource.VerbCreate, IsResource: true, Group: "apps", Version: "v1", Resource: "deployments", Namespace: "team-a"},
+		Info: &resource.Info{Verb: resource.VerbCreate, IsResource: true, Group: "apps", Version: "v1",
+			Resource: "deployments", Namespace: "team-a"},
 		Operation: Create,
 		User:      &identity.User{Name: "jane"},
 		Object:    d,
@@ -85,7 +86,9 @@ func TestOrder(t *testing.T) {
 		policy("a-exact", Rule{Group: "apps", Resource: "deployments", Operations: Create | Update}),
 		policy("c-group", Rule{Group: "apps", Resource: "*", Operations: AllOperations}),
 		policy("b-everything", Rule{Group: "*", Resource: "*", Operations: Create}),
-		policy("d-twice", Rule{Group: "apps", Resource: "deployments", Operations: Delete}, Rule{Group: "*", Resource: "*", Operations: Create}, Rule{Group: "apps", Resource: "*", Operations: Create}),
+		policy("d-twice", Rule{Group: "apps", Resource: "deployments", Operations: Delete},
+			Rule{Group: "*", Resource: "*", Operations: Create},
+			Rule{Group: "apps", Resource: "*", Operations: Create}),
 		policy("e-other-operation", Rule{Group: "apps", Resource: "deployments", Operations: Delete}),
 		policy("f-other-resource", Rule{Group: "apps", Resource: "statefulsets", Operations: Create}),
 		policy("g-other-group", Rule{Group: "batch", Resource: "*", Operations: Create}),
@@ -122,8 +125,10 @@ func TestOrder(t *testing.T) {
 // TestNeedsOld: the stored object is fetched only when a policy that may concern the request reads it.
 func TestNeedsOld(t *testing.T) {
 	c := NewChain(
-		[]Mutator{&scripted{name: "a", rules: []Rule{{Group: "apps", Resource: "deployments", Operations: Update}}, old: true}},
-		[]Validator{&scripted{name: "b", rules: []Rule{{Group: "", Resource: "pods", Operations: Delete}}, old: true}, &scripted{name: "c", rules: everything()}},
+		[]Mutator{&scripted{name: "a", rules: []Rule{{Group: "apps", Resource: "deployments", Operations: Update}},
+			old: true}},
+		[]Validator{&scripted{name: "b", rules: []Rule{{Group: "", Resource: "pods", Operations: Delete}}, old: true},
+			&scripted{name: "c", rules: everything()}},
 	)
 	for _, x := range []struct {
 		group, resource string
@@ -144,7 +149,8 @@ func TestNeedsOld(t *testing.T) {
 
 // TestFailures: each way in which a policy can fail, with each failure policy (hostile-input.md, fail matrix).
 func TestFailures(t *testing.T) {
-	conflict := status.Conflict((&resource.Info{Group: "apps", Resource: "deployments"}).GroupResource(), "web", "taken")
+	conflict := status.Conflict((&resource.Info{Group: "apps", Resource: "deployments"}).GroupResource(), "web",
+		"taken")
 	ways := map[string]func(*Attributes, *Report) error{
 		"error": func(*Attributes, *Report) error { return errors.New("no decision") },
 		"panic": func(*Attributes, *Report) error { panic("a secret") },
@@ -165,7 +171,8 @@ func TestFailures(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%v/%s", way, failure, kind), func(t *testing.T) {
 					p := &scripted{name: "p", rules: everything(), failure: failure, do: do}
 					after := 0
-					next := &scripted{name: "q", rules: everything(), do: func(*Attributes, *Report) error { after++; return nil }}
+					next := &scripted{name: "q", rules: everything(),
+						do: func(*Attributes, *Report) error { after++; return nil }}
 					a := attributes(t, deployment)
 					var r Report
 					var err error
@@ -178,7 +185,8 @@ func TestFailures(t *testing.T) {
 						}
 					}
 					if failure == Ignore {
-						if err != nil || len(r.IgnoredFailures()) != 1 || r.IgnoredFailures()[0].Policy != "p" || after != 1 {
+						if err != nil || len(r.IgnoredFailures()) != 1 || r.IgnoredFailures()[0].Policy != "p" ||
+							after != 1 {
 							t.Fatalf("err %v, ignored %v, next ran %d times", err, r.IgnoredFailures(), after)
 						}
 						return
@@ -189,7 +197,8 @@ func TestFailures(t *testing.T) {
 						_, sentence, _ = strings.Cut(sentence, "is forbidden: ")
 					}
 					var e *status.Error
-					if !errors.As(err, &e) || e.ErrStatus.Code != code || e.ErrStatus.Reason != reason || e.ErrStatus.Message != sentence {
+					if !errors.As(err, &e) || e.ErrStatus.Code != code || e.ErrStatus.Reason != reason ||
+						e.ErrStatus.Message != sentence {
 						t.Fatalf("got %+v", err)
 					}
 					if len(r.Denials()) != 1 || !r.Denials()[0].Failed {
@@ -203,9 +212,11 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	t.Run("a mutator's own answer", func(t *testing.T) {
-		p := &scripted{name: "p", rules: everything(), failure: Ignore, do: func(*Attributes, *Report) error { return fmt.Errorf("wrapped: %w", conflict) }}
+		p := &scripted{name: "p", rules: everything(), failure: Ignore,
+			do: func(*Attributes, *Report) error { return fmt.Errorf("wrapped: %w", conflict) }}
 		var r Report
-		if err := NewChain([]Mutator{p}, nil).Mutate(context.Background(), attributes(t, deployment), &r); err != error(conflict) {
+		if err := NewChain([]Mutator{p}, nil).Mutate(context.Background(), attributes(t, deployment),
+			&r); err != error(conflict) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -214,7 +225,8 @@ func TestFailures(t *testing.T) {
 // TestAnswer: the sentence of one denial is Kubernetes', several are joined, and each is a cause (VAL-1).
 func TestAnswer(t *testing.T) {
 	a := attributes(t, deployment)
-	first := status.Denial{Policy: "a", Binding: "x", Reason: metav1.StatusReasonForbidden, Cause: metav1.StatusCause{Message: "first", Field: "spec.replicas"}}
+	first := status.Denial{Policy: "a", Binding: "x", Reason: metav1.StatusReasonForbidden,
+		Cause: metav1.StatusCause{Message: "first", Field: "spec.replicas"}}
 	second := status.Denial{Policy: "b", Binding: "y", Cause: metav1.StatusCause{Message: "second"}}
 	for _, c := range []struct {
 		name    string
@@ -224,12 +236,20 @@ func TestAnswer(t *testing.T) {
 		message string
 		causes  []metav1.StatusCause
 	}{
-		{"one", []status.Denial{first}, 403, "Forbidden", `deployments.apps "web" is forbidden: first`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
-		{"without a reason", []status.Denial{second}, 422, "Invalid", `deployments.apps "web" is forbidden: second`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "second"}}},
+		{"one", []status.Denial{first}, 403, "Forbidden", `deployments.apps "web" is forbidden: first`,
+			[]metav1.StatusCause{{Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
+		{"without a reason", []status.Denial{second}, 422, "Invalid", `deployments.apps "web" is forbidden: second`,
+			[]metav1.StatusCause{{Type: "FieldValueInvalid", Message: "second"}}},
 		{"two", []status.Denial{second, first}, 422, "Invalid", `deployments.apps "web" is forbidden: second; first`,
-			[]metav1.StatusCause{{Type: "FieldValueInvalid", Message: "second"}, {Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
-		{"the same twice", []status.Denial{first, first}, 403, "Forbidden", `deployments.apps "web" is forbidden: first`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
-		{"too large", []status.Denial{{Cause: metav1.StatusCause{Message: "m"}, Reason: metav1.StatusReasonRequestEntityTooLarge}}, 413, "RequestEntityTooLarge", `deployments.apps "web" is forbidden: m`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "m"}}},
+			[]metav1.StatusCause{{Type: "FieldValueInvalid", Message: "second"},
+				{Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
+		{"the same twice", []status.Denial{first, first}, 403, "Forbidden",
+			`deployments.apps "web" is forbidden: first`,
+			[]metav1.StatusCause{{Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
+		{"too large",
+			[]status.Denial{{Cause: metav1.StatusCause{Message: "m"},
+				Reason: metav1.StatusReasonRequestEntityTooLarge}}, 413, "RequestEntityTooLarge",
+			`deployments.apps "web" is forbidden: m`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "m"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var r Report
@@ -238,7 +258,8 @@ func TestAnswer(t *testing.T) {
 			}
 			got := status.From(r.Err(a)).ErrStatus
 			want := metav1.Status{
-				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: c.code, Reason: c.reason, Message: c.message,
+				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: c.code,
+				Reason: c.reason, Message: c.message,
 				Details: &metav1.StatusDetails{Name: "web", Group: "apps", Kind: "deployments", Causes: c.causes},
 			}
 			if !reflect.DeepEqual(got, want) {
@@ -259,7 +280,10 @@ func TestAnswer(t *testing.T) {
 	t.Run("a name that is not made yet", func(t *testing.T) {
 		var r Report
 		r.Deny(first)
-		if got := status.From(r.Err(attributes(t, `{"metadata":{"generateName":"web-"}}`))).ErrStatus.Message; got != `deployments.apps "web-" is forbidden: first` {
+		if got := status.From(
+			r.Err(
+				attributes(t,
+					`{"metadata":{"generateName":"web-"}}`))).ErrStatus.Message; got != `deployments.apps "web-" is forbidden: first` {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -281,10 +305,12 @@ func TestAudit(t *testing.T) {
 	r.Annotate("p", "size", "2")
 	r.Annotate("q", "long", strings.Repeat("é", 6000))
 	for range 60 {
-		r.Audit(AuditedFailure{Message: "m", Policy: "p", Binding: "b", ExpressionIndex: 3, ValidationActions: []string{"Audit"}})
+		r.Audit(AuditedFailure{Message: "m", Policy: "p", Binding: "b", ExpressionIndex: 3,
+			ValidationActions: []string{"Audit"}})
 	}
 	got := r.Annotations()
-	if len(got) != 3 || got[0] != (Annotation{"p/size", "1, 2"}) || got[1].Key != "q/long" || len(got[1].Value) != 10<<10 {
+	if len(got) != 3 || got[0] != (Annotation{"p/size", "1, 2"}) || got[1].Key != "q/long" ||
+		len(got[1].Value) != 10<<10 {
 		t.Fatalf("got %.200v", got)
 	}
 	one := `{"message":"m","policy":"p","binding":"b","expressionIndex":3,"validationActions":["Audit"]}`
@@ -307,7 +333,8 @@ func TestAudit(t *testing.T) {
 
 // TestName: the path of an object's name.
 func TestName(t *testing.T) {
-	bare := &resource.Resource{Names: resource.Names{Kind: "Order"}, Envelope: resource.Bare, Fields: resource.Fields{Name: resource.FieldPath{"id"}}}
+	bare := &resource.Resource{Names: resource.Names{Kind: "Order"}, Envelope: resource.Bare,
+		Fields: resource.Fields{Name: resource.FieldPath{"id"}}}
 	for _, c := range []struct {
 		info   resource.Info
 		res    *resource.Resource

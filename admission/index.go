@@ -138,12 +138,13 @@ func (x *policyIndex) matches(f found, i *resource.Info, o Operation) bool {
 	return false
 }
 
-// matchesAll reports whether some policy found may match the operation on the resource, whatever the namespace and the name
-// are.
+// matchesAll reports whether some policy found may match the operation on the resource, whatever the namespace and the
+// name are.
 func (x *policyIndex) matchesAll(f found, i *resource.Info, o Operation) bool {
 	return slices.ContainsFunc(f, func(l *index.List) bool {
 		return slices.ContainsFunc(l.Plain, func(p int32) bool {
-			return x.prefilters[p] == nil && (x.narrowers[p] == nil || x.insistent[p] != nil && x.insistent[p].NeverExcludes(i, o))
+			return x.prefilters[p] == nil &&
+				(x.narrowers[p] == nil || x.insistent[p] != nil && x.insistent[p].NeverExcludes(i, o))
 		})
 	})
 }

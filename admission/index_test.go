@@ -51,8 +51,9 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 		p := &scripted{name: fmt.Sprintf("p%02d", i), old: r.IntN(5) == 0}
 		for range r.IntN(4) {
 			rule := Rule{
-				Group: pick("*", "", "apps", "batch"), Resource: pick("*", "pods", "jobs", "namespaces"), Operations: Operation(1 + r.IntN(15)),
-				Versions: some("v1", "v2"), Subresources: some("", "status", "scale"),
+				Group: pick("*", "", "apps", "batch"), Resource: pick("*", "pods", "jobs", "namespaces"),
+				Operations: Operation(1 + r.IntN(15)),
+				Versions:   some("v1", "v2"), Subresources: some("", "status", "scale"),
 			}
 			switch r.IntN(4) {
 			case 0:
@@ -70,7 +71,8 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 	for range 30 {
 		a := &Attributes{
 			Info: &resource.Info{
-				Group: pick("", "apps", "batch", "other"), Version: pick("v1", "v2", "v3"), Resource: pick("pods", "jobs", "namespaces", "others"),
+				Group: pick("", "apps", "batch", "other"), Version: pick("v1", "v2", "v3"),
+				Resource:    pick("pods", "jobs", "namespaces", "others"),
 				Subresource: pick("", "", "status", "exec"), Namespace: pick("", "team-a", "team-b", "team-c"),
 			},
 			Operation: pick2(r, Create, Update, Delete, Connect),
@@ -124,7 +126,8 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 		other.Operation = pick2(r, Create, Update, Delete, Connect)
 		var others []int
 		for i, p := range policies {
-			if slices.ContainsFunc(p.Rules(), func(rule Rule) bool { return concerns(&rule, &other) && inNamespace(&rule, &other) }) {
+			if slices.ContainsFunc(p.Rules(),
+				func(rule Rule) bool { return concerns(&rule, &other) && inNamespace(&rule, &other) }) {
 				others = append(others, i)
 			}
 		}
@@ -149,11 +152,14 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 // request.
 func compareScoped(t *testing.T, c *Chain, a *Attributes, other Operation, narrow []int) {
 	t.Helper()
-	one := resource.Info{Group: a.Info.Group, Version: a.Info.Version, Resource: a.Info.Resource, Subresource: a.Info.Subresource}
+	one := resource.Info{Group: a.Info.Group, Version: a.Info.Version, Resource: a.Info.Resource,
+		Subresource: a.Info.Subresource}
 	s, i := c.For(&one), a.Info
 	for _, o := range []Operation{a.Operation, other, a.Operation | other} {
-		got := []bool{s.Concerns(i, o), s.Validates(i, o), s.Mutates(i, o), s.NeedsOld(i, o), s.IsNamed(o), s.Differs(i, o, other), s.ReadsCarried()}
-		want := []bool{c.Concerns(i, o), c.Validates(i, o), c.Mutates(i, o), c.NeedsOld(i, o), c.IsNamed(i, o), c.Differs(i, o, other), c.ReadsCarried(i)}
+		got := []bool{s.Concerns(i, o), s.Validates(i, o), s.Mutates(i, o), s.NeedsOld(i, o), s.IsNamed(o),
+			s.Differs(i, o, other), s.ReadsCarried()}
+		want := []bool{c.Concerns(i, o), c.Validates(i, o), c.Mutates(i, o), c.NeedsOld(i, o), c.IsNamed(i, o),
+			c.Differs(i, o, other), c.ReadsCarried(i)}
 		if !slices.Equal(got, want) {
 			t.Fatalf("%+v %v: a Scoped says %v, the chain %v", i, o, got, want)
 		}
@@ -176,7 +182,8 @@ func drain(s *index.Search) (all []int) {
 // concerns reports whether a rule names the resource and the operation, as kube-apiserver's matcher says.
 func concerns(r *Rule, a *Attributes) bool {
 	i := a.Info
-	rule := admissionv1.RuleWithOperations{Rule: admissionv1.Rule{APIGroups: []string{r.Group}, APIVersions: r.Versions, Resources: resourcesOf(r)}}
+	rule := admissionv1.RuleWithOperations{Rule: admissionv1.Rule{APIGroups: []string{r.Group}, APIVersions: r.Versions,
+		Resources: resourcesOf(r)}}
 	if len(r.Versions) == 0 {
 		rule.APIVersions = []string{"*"}
 	}
@@ -186,7 +193,8 @@ func concerns(r *Rule, a *Attributes) bool {
 		}
 	}
 	gvr := schema.GroupVersionResource{Group: i.Group, Version: i.Version, Resource: i.Resource}
-	m := rules.Matcher{Rule: rule, Attr: kadmission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, i.Namespace, i.Name, gvr, i.Subresource,
+	m := rules.Matcher{Rule: rule, Attr: kadmission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{},
+		i.Namespace, i.Name, gvr, i.Subresource,
 		kadmission.Operation(a.Operation.String()), nil, false, nil)}
 	return m.Matches()
 }
@@ -213,13 +221,15 @@ func concernsAny(r *Rule, a *Attributes) bool {
 
 // inNamespace reports whether the request may be in a namespace that the rule asks for, unless it asks for labels.
 func inNamespace(r *Rule, a *Attributes) bool {
-	return len(r.Labels) > 0 || len(r.Namespaces) == 0 || a.Namespace() == "" || a.Info.IsNamespaces() || slices.Contains(r.Namespaces, a.Namespace())
+	return len(r.Labels) > 0 || len(r.Namespaces) == 0 || a.Namespace() == "" || a.Info.IsNamespaces() ||
+		slices.Contains(r.Namespaces, a.Namespace())
 }
 
 // asked reports whether the request is as the rule asks besides.
 func asked(r *Rule, a *Attributes) bool {
 	if len(r.Labels) == 0 {
-		return len(r.Namespaces) == 0 || a.Namespace() == "" || a.Info.IsNamespaces() || slices.Contains(r.Namespaces, a.Namespace())
+		return len(r.Namespaces) == 0 || a.Namespace() == "" || a.Info.IsNamespaces() ||
+			slices.Contains(r.Namespaces, a.Namespace())
 	}
 	for _, d := range []*document.Document{a.Object, a.Old} {
 		labels, ok := Labels(root(d))
@@ -234,7 +244,10 @@ func asked(r *Rule, a *Attributes) bool {
 
 // others are policies that do not match a deployment's creation, by what they do not match it.
 var others = map[string]func(i int) Rule{
-	"resource":  func(i int) Rule { return Rule{Group: "apps", Resource: fmt.Sprint("r", i), Operations: AllOperations} },
+	"resource": func(i int) Rule {
+		return Rule{Group: "apps", Resource: fmt.Sprint("r", i),
+			Operations: AllOperations}
+	},
 	"group":     func(i int) Rule { return Rule{Group: fmt.Sprint("g", i), Resource: "*", Operations: AllOperations} },
 	"operation": func(i int) Rule { return Rule{Group: "apps", Resource: "deployments", Operations: Delete} },
 	"version": func(i int) Rule {
@@ -244,7 +257,8 @@ var others = map[string]func(i int) Rule{
 		return Rule{Group: "*", Resource: "*", Operations: AllOperations, Namespaces: []string{fmt.Sprint("team-", i)}}
 	},
 	"label": func(i int) Rule {
-		return Rule{Group: "*", Resource: "*", Operations: AllOperations, Labels: []Label{{Key: "app", Value: fmt.Sprint("app-", i)}}}
+		return Rule{Group: "*", Resource: "*", Operations: AllOperations,
+			Labels: []Label{{Key: "app", Value: fmt.Sprint("app-", i)}}}
 	},
 }
 
@@ -299,8 +313,8 @@ func BenchmarkThousandOthersScoped(b *testing.B) {
 	}
 }
 
-// TestScopedIsShared: to look at a resource without policies costs no memory, and a thousand policies for one namespace each
-// are not copied.
+// TestScopedIsShared: to look at a resource without policies costs no memory, and a thousand policies for one namespace
+// each are not copied.
 func TestScopedIsShared(t *testing.T) {
 	i := &resource.Info{Group: "apps", Version: "v1", Resource: "deployments"}
 	for by, most := range map[string]float64{"resource": 0, "group": 0, "namespace": 5} {

@@ -28,7 +28,8 @@ type Lookup interface {
 	Object(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (document.Node, error)
 	// Objects returns the objects of the kind in the namespace that the selector
 	// selects, in the order of their names.
-	Objects(ctx context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]document.Node, error)
+	Objects(ctx context.Context, kind schema.GroupVersionKind, namespace string,
+		selector labels.Selector) ([]document.Node, error)
 	// Equivalents are the resources under which the objects of the request's
 	// resource are served too: its other versions, and another group's.
 	Equivalents(ctx context.Context) ([]schema.GroupVersionResource, error)

@@ -98,7 +98,8 @@ func (c *Chain) mutate(ctx context.Context, f found, a *Attributes, r *Report) e
 	patched := slices.ContainsFunc(a.mutated.runs, func(r Run) bool { return r.Patched })
 	var again []Run
 	if patched {
-		again = slices.DeleteFunc(slices.Clone(a.mutated.runs), func(r Run) bool { return !r.Invoked || !r.Reinvocable })
+		again = slices.DeleteFunc(slices.Clone(a.mutated.runs),
+			func(r Run) bool { return !r.Invoked || !r.Reinvocable })
 	}
 	if len(again) == 0 && !changed {
 		return nil

@@ -37,18 +37,25 @@ func TestMutationOrder(t *testing.T) {
 				{name: "a", stage: StagePolicies, do: log("policy a", false)},
 			}
 		}, "default c, default d, policy a, policy b, engine a"},
-		{"defaults alone need no second pass", func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
-			return []*scripted{{name: "c", do: log("default", true)}, {name: "b", stage: StagePolicies, do: log("policy", false)}}
-		}, "default, policy"},
-		{"a change after the defaults has them set again", func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
-			return []*scripted{{name: "c", do: log("default", false)}, {name: "b", stage: StagePolicies, do: log("policy", true)}}
-		}, "default, policy, default"},
-		{"mutators that ask for it run again, in order", func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
-			return []*scripted{
-				{name: "a", stage: StagePolicies, again: true, do: log("a", false)}, {name: "b", stage: StagePolicies, do: log("b", true)},
-				{name: "c", stage: StagePolicies, again: true, do: log("c", true)}, {name: "d", stage: StageEngines, again: true, do: log("engine", false)},
-			}
-		}, "a, b, c, engine, a, c"},
+		{"defaults alone need no second pass",
+			func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
+				return []*scripted{{name: "c", do: log("default", true)},
+					{name: "b", stage: StagePolicies, do: log("policy", false)}}
+			}, "default, policy"},
+		{"a change after the defaults has them set again",
+			func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
+				return []*scripted{{name: "c", do: log("default", false)},
+					{name: "b", stage: StagePolicies, do: log("policy", true)}}
+			}, "default, policy, default"},
+		{"mutators that ask for it run again, in order",
+			func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
+				return []*scripted{
+					{name: "a", stage: StagePolicies, again: true, do: log("a", false)},
+					{name: "b", stage: StagePolicies, do: log("b", true)},
+					{name: "c", stage: StagePolicies, again: true, do: log("c", true)},
+					{name: "d", stage: StageEngines, again: true, do: log("engine", false)},
+				}
+			}, "a, b, c, engine, a, c"},
 	} {
 		var ran []string
 		log := func(text string, changes bool) func(*Attributes, *Report) error {
@@ -83,7 +90,8 @@ func TestMutationFailures(t *testing.T) {
 	runs := 0
 	c := NewChain([]Mutator{
 		&scripted{name: "a", stage: StagePolicies, rules: everything(), do: fails},
-		&scripted{name: "b", stage: StagePolicies, rules: everything(), again: true, do: func(a *Attributes, _ *Report) error { runs++; a.Changed(); return nil }},
+		&scripted{name: "b", stage: StagePolicies, rules: everything(), again: true,
+			do: func(a *Attributes, _ *Report) error { runs++; a.Changed(); return nil }},
 		&scripted{name: "c", stage: StagePolicies, rules: everything(), failure: Ignore, do: fails},
 		&scripted{name: "d", stage: StagePolicies, rules: everything(), do: fails},
 	}, nil)

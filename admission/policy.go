@@ -46,25 +46,25 @@ type Narrower interface {
 
 // An Insistent policy is a Narrower that knows for which resources it excludes no request.
 type Insistent interface {
-	// NeverExcludes reports whether the policy is not excluded from the operation on the resource, whatever the namespace
-	// and the name are.
+	// NeverExcludes reports whether the policy is not excluded from the operation on the resource, whatever the
+	// namespace and the name are.
 	NeverExcludes(i *resource.Info, o Operation) bool
 }
 
 // A Decided policy knows which requests it matches whatever they say.
 type Decided interface {
-	// AlwaysMatches reports whether the policy, by each of its bindings, matches the operation on the resource as it is,
-	// whatever the object, the namespace and the name are.
+	// AlwaysMatches reports whether the policy, by each of its bindings, matches the operation on the resource as it
+	// is, whatever the object, the namespace and the name are.
 	AlwaysMatches(i *resource.Info, o Operation) bool
 }
 
-// A Prefilter is a policy that may find out without an object that it is not about a request, by more than a [Narrower] has: by
-// labels of the namespace, or by who asks.
+// A Prefilter is a policy that may find out without an object that it is not about a request, by more than a [Narrower]
+// has: by labels of the namespace, or by who asks.
 type Prefilter interface {
 	// CanPrefilter reports whether the policy can find that out of any request.
 	CanPrefilter() bool
-	// IsFilteredOut reports whether the policy is certainly not about the request, whatever its object is. The attributes have
-	// none. What cannot be found out is left to the policy itself: it is not outside then.
+	// IsFilteredOut reports whether the policy is certainly not about the request, whatever its object is. The
+	// attributes have none. What cannot be found out is left to the policy itself: it is not outside then.
 	IsFilteredOut(ctx context.Context, a *Attributes) bool
 }
 

@@ -47,8 +47,8 @@ type Verdict string
 const (
 	Allowed Verdict = "Allow"
 	Denied  Verdict = "Deny"
-	// Errored is the verdict of a policy that failed, and for which the request is refused, or will be once the policy is
-	// enforced.
+	// Errored is the verdict of a policy that failed, and for which the request is refused, or will be once the policy
+	// is enforced.
 	Errored Verdict = "Error"
 	// Passed is the verdict of a policy that failed, and is ignored then.
 	Passed Verdict = "Ignore"
@@ -92,7 +92,8 @@ func (r *Report) measure(a *Attributes) (s sizes) {
 	if r.Observer == nil && r.Recorder == nil {
 		return s
 	}
-	return sizes{len(r.denials), len(r.ignored), len(r.audited), len(r.trials.failures), len(r.trials.excepted), spentOf(a)}
+	return sizes{len(r.denials), len(r.ignored), len(r.audited), len(r.trials.failures), len(r.trials.excepted),
+		spentOf(a)}
 }
 
 func spentOf(a *Attributes) int64 {
@@ -192,7 +193,8 @@ func (r *Report) IgnoredFailures() []IgnoredFailure { return r.ignored }
 
 // IsEmpty reports whether policies found nothing, or nothing but reasons to warn.
 func (r *Report) IsEmpty() bool {
-	return r.answer == nil && len(r.denials)+len(r.ignored)+len(r.relaxed)+len(r.audited)+len(r.notes) == 0 && r.trials.isEmpty()
+	return r.answer == nil && len(r.denials)+len(r.ignored)+len(r.relaxed)+len(r.audited)+len(r.notes) == 0 &&
+		r.trials.isEmpty()
 }
 
 // Reset empties the report and keeps its memory.
@@ -206,7 +208,9 @@ func (r *Report) Reset() {
 	clear(r.relaxed)
 	clear(r.audited)
 	clear(r.notes)
-	*r = Report{Observer: r.Observer, Decisions: r.Decisions, Recorder: r.Recorder, denials: r.denials[:0], warnings: r.warnings[:0], ignored: r.ignored[:0], relaxed: r.relaxed[:0], audited: r.audited[:0], notes: r.notes[:0]}
+	*r = Report{Observer: r.Observer, Decisions: r.Decisions, Recorder: r.Recorder, denials: r.denials[:0],
+		warnings: r.warnings[:0], ignored: r.ignored[:0], relaxed: r.relaxed[:0], audited: r.audited[:0],
+		notes: r.notes[:0]}
 }
 
 // nameIn is how an answer names the object of a request, as in Kubernetes: by the prefix of its

@@ -51,7 +51,8 @@ func (c *Chain) For(i *resource.Info) *Scoped {
 		}
 		isEmpty = isEmpty && s.mutating[bit] == nil && s.validating[bit] == nil
 		s.matched[bit] = c.validating.matched(at.validating, i, 1<<bit)
-		s.canPrefilter = s.canPrefilter || c.mutating.canPrefilterIn(at.mutating) || c.validating.canPrefilterIn(at.validating)
+		s.canPrefilter = s.canPrefilter || c.mutating.canPrefilterIn(at.mutating) ||
+			c.validating.canPrefilterIn(at.validating)
 		if c.IsNamed(i, 1<<bit) {
 			s.named |= 1 << bit
 		}
@@ -88,7 +89,8 @@ func (s *Scoped) at(o Operation) operation {
 	at := operation{chain: s.chain}
 	for bit := range operations {
 		if o&(1<<bit) != 0 {
-			at.mutating, at.validating = append(at.mutating, s.mutating[bit]...), append(at.validating, s.validating[bit]...)
+			at.mutating, at.validating = append(at.mutating, s.mutating[bit]...),
+				append(at.validating, s.validating[bit]...)
 		}
 	}
 	return at
@@ -145,7 +147,8 @@ func (c *Chain) Concerns(i *resource.Info, o Operation) bool {
 	return c.at(&m, &v, i, o).concerns(i, o)
 }
 
-// CanPrefilter reports whether a request's [resource.Prefilter] may know of any policy that it is not about the request.
+// CanPrefilter reports whether a request's [resource.Prefilter] may know of any policy that it is not about the
+// request.
 func (c *Chain) CanPrefilter() bool { return c.mutating.canPrefilter || c.validating.canPrefilter }
 
 // IsNamed reports whether a rule of any policy names the operation on the resource, whatever else the policy says, and
@@ -153,7 +156,8 @@ func (c *Chain) CanPrefilter() bool { return c.mutating.canPrefilter || c.valida
 func (c *Chain) IsNamed(i *resource.Info, o Operation) bool {
 	var m room
 	key := keyOf(i)
-	return len(c.mutating.rules.FindInAll(m[:0], &key, uint16(o))) > 0 || len(c.validating.rules.FindInAll(m[:0], &key, uint16(o))) > 0
+	return len(c.mutating.rules.FindInAll(m[:0], &key, uint16(o))) > 0 ||
+		len(c.validating.rules.FindInAll(m[:0], &key, uint16(o))) > 0
 }
 
 // Validates reports whether any validating policy may concern the operation on the resource.
@@ -223,7 +227,8 @@ func (p operation) concerns(i *resource.Info, o Operation) bool {
 }
 
 func (p operation) differs(other operation, i *resource.Info, a, b Operation) bool {
-	return p.chain.mutating.differs(p.mutating, other.mutating, i, a, b) || p.chain.validating.differs(p.validating, other.validating, i, a, b)
+	return p.chain.mutating.differs(p.mutating, other.mutating, i, a, b) ||
+		p.chain.validating.differs(p.validating, other.validating, i, a, b)
 }
 
 func (p operation) needsOld(i *resource.Info, o Operation) bool {

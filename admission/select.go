@@ -48,8 +48,8 @@ func (s *Selection[P]) each(f found, i *resource.Info, yield func(P) bool) {
 	}
 }
 
-// Excludes reports whether all of the policies are certainly not about an operation, before anything is read: they are one
-// policy to a [Chain], which is a [Narrower] by it.
+// Excludes reports whether all of the policies are certainly not about an operation, before anything is read: they are
+// one policy to a [Chain], which is a [Narrower] by it.
 func (s *Selection[P]) Excludes(i *resource.Info, o Operation) bool {
 	if s == nil {
 		return true
@@ -124,8 +124,8 @@ func (s *Selection[P]) Reasons(ctx context.Context, a *Attributes) (all []Reason
 	return []Reason{{Because: ApplicabilityOf("", rules, a).Because}}
 }
 
-// A Selected is the policies of a [Selection] that may match operations on one resource or subresource, as [Scoped] is for a
-// [Chain]. A nil Selected has none.
+// A Selected is the policies of a [Selection] that may match operations on one resource or subresource, as [Scoped] is
+// for a [Chain]. A nil Selected has none.
 type Selected[P Policy] struct {
 	selection *Selection[P]
 	found     [operations]found

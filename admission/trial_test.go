@@ -64,10 +64,12 @@ func TestTrials(t *testing.T) {
 		noted    []Annotation
 	}
 	note := func(message string) []Annotation {
-		return []Annotation{{triedAnnotation, `[{"message":"policy 'p' denied request: ` + message + `","policy":"p"}]`}}
+		return []Annotation{{triedAnnotation, `[{"message":"policy 'p' denied request: ` + message +
+			`","policy":"p"}]`}}
 	}
 	fails := func(message string) []Annotation {
-		return []Annotation{{triedAnnotation, `[{"message":"policy 'p' denied request: ` + message + `","policy":"p","failed":true}]`}}
+		return []Annotation{{triedAnnotation, `[{"message":"policy 'p' denied request: ` + message +
+			`","policy":"p","failed":true}]`}}
 	}
 	for _, c := range []struct {
 		name   string
@@ -76,22 +78,36 @@ func TestTrials(t *testing.T) {
 	}{
 		{"enforced", governed{about: true, scripted: scripted{do: deny}}, outcome{err: denied, verdict: Denied}},
 		{"tried", governed{about: true, stands: tried, scripted: scripted{do: deny}},
-			outcome{warnings: []string{"policy 'p': too many" + OnceEnforced}, verdict: WouldDeny, tried: []bool{true}, noted: note("too many")}},
-		{"tried, and allowed", governed{about: true, stands: tried, scripted: scripted{do: func(*Attributes, *Report) error { return nil }}},
+			outcome{warnings: []string{"policy 'p': too many" + OnceEnforced}, verdict: WouldDeny, tried: []bool{true},
+				noted: note("too many")}},
+		{"tried, and allowed", governed{about: true, stands: tried,
+			scripted: scripted{do: func(*Attributes, *Report) error { return nil }}},
 			outcome{verdict: Allowed, tried: []bool{false}}},
-		{"tried, and about something else", governed{stands: tried, scripted: scripted{do: deny}}, outcome{verdict: Allowed}},
-		{"tried, and fails", governed{about: true, stands: tried, scripted: scripted{do: func(*Attributes, *Report) error { return errors.New("lost") }}},
-			outcome{warnings: []string{"policy 'p': lost" + OnceEnforced}, verdict: Errored, tried: []bool{false}, noted: fails("lost")}},
-		{"tried, and may fail", governed{about: true, stands: tried, scripted: scripted{failure: Ignore, do: func(*Attributes, *Report) error { return errors.New("lost") }}},
+		{"tried, and about something else", governed{stands: tried, scripted: scripted{do: deny}},
+			outcome{verdict: Allowed}},
+		{"tried, and fails", governed{about: true, stands: tried,
+			scripted: scripted{do: func(*Attributes, *Report) error { return errors.New("lost") }}},
+			outcome{warnings: []string{"policy 'p': lost" + OnceEnforced}, verdict: Errored, tried: []bool{false},
+				noted: fails("lost")}},
+		{"tried, and may fail", governed{about: true, stands: tried,
+			scripted: scripted{failure: Ignore, do: func(*Attributes, *Report) error { return errors.New("lost") }}},
 			outcome{verdict: Passed, tried: []bool{false}}},
-		{"tried, and panics", governed{about: true, stands: tried, scripted: scripted{do: func(*Attributes, *Report) error { panic("x") }}},
-			outcome{warnings: []string{"policy 'p': the policy failed with an internal error" + OnceEnforced}, verdict: Errored, tried: []bool{false}, noted: fails("the policy failed with an internal error")}},
-		{"tried, and has an answer", governed{about: true, stands: tried, scripted: scripted{do: func(*Attributes, *Report) error { return status.BadRequest("no") }}},
-			outcome{warnings: []string{"policy 'p': no" + OnceEnforced}, verdict: Errored, tried: []bool{false}, noted: fails("no")}},
+		{"tried, and panics", governed{about: true, stands: tried,
+			scripted: scripted{do: func(*Attributes, *Report) error { panic("x") }}},
+			outcome{warnings: []string{"policy 'p': the policy failed with an internal error" + OnceEnforced},
+				verdict: Errored, tried: []bool{false}, noted: fails("the policy failed with an internal error")}},
+		{"tried, and has an answer",
+			governed{about: true, stands: tried,
+				scripted: scripted{do: func(*Attributes, *Report) error { return status.BadRequest("no") }}},
+			outcome{warnings: []string{"policy 'p': no" + OnceEnforced}, verdict: Errored, tried: []bool{false},
+				noted: fails("no")}},
 		{"excepted", governed{about: true, stands: excepted, scripted: scripted{do: deny}},
-			outcome{verdict: NotAsked, noted: []Annotation{{exceptionAnnotation, `[{"policy":"p","exception":"e","reason":"legacy"}]`}}}},
-		{"excepted, and about something else", governed{stands: excepted, scripted: scripted{do: deny}}, outcome{verdict: Allowed}},
-		{"terms that panic", governed{about: true, panics: true, scripted: scripted{do: deny}}, outcome{err: denied, verdict: Denied}},
+			outcome{verdict: NotAsked,
+				noted: []Annotation{{exceptionAnnotation, `[{"policy":"p","exception":"e","reason":"legacy"}]`}}}},
+		{"excepted, and about something else", governed{stands: excepted, scripted: scripted{do: deny}},
+			outcome{verdict: Allowed}},
+		{"terms that panic", governed{about: true, panics: true, scripted: scripted{do: deny}},
+			outcome{err: denied, verdict: Denied}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := c.policy
@@ -139,18 +155,24 @@ func TestTriedMutators(t *testing.T) {
 		warnings     []string
 		tried        []bool
 	}{
-		{"enforced", `{"changed":"yes","defaults":"set"}`, Standing{}, StagePolicies, change, 2, verdicts{Changed, Changed}, nil, nil},
-		{"tried", `{}`, Standing{IsTried: true}, StagePolicies, change, 1, verdicts{WouldMutate}, []string{"policy 'p': the object will be changed once it is enforced"}, []bool{true}},
-		{"tried defaults", `{}`, Standing{IsTried: true}, StageDefaults, change, 1, verdicts{WouldMutate}, []string{"policy 'p': the object will be changed once it is enforced"}, []bool{true}},
-		{"tried, and fails", `{}`, Standing{IsTried: true}, StageEngines, func(*Attributes, *Report) error { ran++; return errors.New("lost") }, 1, verdicts{Errored},
+		{"enforced", `{"changed":"yes","defaults":"set"}`, Standing{}, StagePolicies, change, 2,
+			verdicts{Changed, Changed}, nil, nil},
+		{"tried", `{}`, Standing{IsTried: true}, StagePolicies, change, 1, verdicts{WouldMutate},
+			[]string{"policy 'p': the object will be changed once it is enforced"}, []bool{true}},
+		{"tried defaults", `{}`, Standing{IsTried: true}, StageDefaults, change, 1, verdicts{WouldMutate},
+			[]string{"policy 'p': the object will be changed once it is enforced"}, []bool{true}},
+		{"tried, and fails", `{}`, Standing{IsTried: true}, StageEngines,
+			func(*Attributes, *Report) error { ran++; return errors.New("lost") }, 1, verdicts{Errored},
 			[]string{"policy 'p': lost" + OnceEnforced}, []bool{false}},
-		{"tried, and panics", `{}`, Standing{IsTried: true}, StageEngines, func(*Attributes, *Report) error { ran++; panic("x") }, 1, verdicts{Errored},
+		{"tried, and panics", `{}`, Standing{IsTried: true}, StageEngines,
+			func(*Attributes, *Report) error { ran++; panic("x") }, 1, verdicts{Errored},
 			[]string{"policy 'p': the policy failed with an internal error" + OnceEnforced}, []bool{false}},
 		{"excepted", `{}`, Standing{Exception: "e"}, StagePolicies, change, 0, verdicts{NotAsked}, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ran = 0
-			p := &governed{about: true, stands: c.stands, scripted: scripted{name: "p", rules: everything(), stage: c.stage, again: true, do: c.do}}
+			p := &governed{about: true, stands: c.stands,
+				scripted: scripted{name: "p", rules: everything(), stage: c.stage, again: true, do: c.do}}
 			var seen verdicts
 			r := Report{Observer: &seen}
 			a := attributes(t, `{}`)
@@ -166,7 +188,8 @@ func TestTriedMutators(t *testing.T) {
 			if got := string(a.Object.AppendTo(nil)); got != c.object {
 				t.Errorf("the object is %s, want %s", got, c.object)
 			}
-			if ran != c.ran || !reflect.DeepEqual(seen, c.verdicts) || !reflect.DeepEqual(r.Warnings(), c.warnings) || !reflect.DeepEqual(p.tried, c.tried) {
+			if ran != c.ran || !reflect.DeepEqual(seen, c.verdicts) || !reflect.DeepEqual(r.Warnings(), c.warnings) ||
+				!reflect.DeepEqual(p.tried, c.tried) {
 				t.Errorf("ran %d times, %v, warnings %q, tried %v", ran, seen, r.Warnings(), p.tried)
 			}
 		})

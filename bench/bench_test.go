@@ -57,12 +57,15 @@ func TestPeersPassThrough(t *testing.T) {
 }
 
 func TestCheckAdmissionNoticesItsAbsence(t *testing.T) {
-	if err := checkAdmission(listen(t, serveBackend)); err == nil || !strings.Contains(err.Error(), "must lack its status") {
+	if err := checkAdmission(listen(t, serveBackend)); err == nil ||
+		!strings.Contains(err.Error(), "must lack its status") {
 		t.Errorf("a backend that admits everything as it is: got %v", err)
 	}
 	admitted := func(denies string) string {
 		return listen(t, func(l net.Listener) error {
-			return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerAdmitted(w, r, denies) })) //nolint:gosec // a test's server
+			//nolint:gosec // a test's server
+			return http.Serve(l,
+				http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerAdmitted(w, r, denies) }))
 		})
 	}
 	if err := checkAdmission(admitted("")); err == nil || !strings.Contains(err.Error(), "the schema does not deny") {
@@ -141,7 +144,8 @@ traffic: 26.30MB (27578944) total
 		{"20000 done", "0 done"},
 		{"20001 2xx, 0 3xx, 0 4xx", "1 2xx, 0 3xx, 20000 4xx"},
 	} {
-		if got, err := parseH2load([]byte(strings.Replace(out, wrong[0], wrong[1], 1)), []byte(log), 0, true); err == nil {
+		if got, err := parseH2load([]byte(strings.Replace(out, wrong[0], wrong[1], 1)), []byte(log), 0,
+			true); err == nil {
 			t.Errorf("%q: got %+v", wrong[1], got)
 		}
 	}
@@ -160,7 +164,8 @@ func TestLargeWorkload(t *testing.T) {
 			t.Fatalf("%s: %v", l.Name, err)
 		}
 		size := map[string]int{post10KBLoad: 10_000, post100KBLoad: 100_000}[l.Name]
-		if n := len(l.Body); n < size*9/10 || n > size*11/10 || len(object.Spec.Template.Spec.Containers) > maxContainers {
+		if n := len(l.Body); n < size*9/10 || n > size*11/10 ||
+			len(object.Spec.Template.Spec.Containers) > maxContainers {
 			t.Errorf("%s has %d bytes, and %d containers", l.Name, n, len(object.Spec.Template.Spec.Containers))
 		}
 	}
@@ -174,7 +179,8 @@ func TestFurtherPolicies(t *testing.T) {
 	}
 	dir := t.TempDir()
 	texts := largeSet(string(resource))
-	if len(texts) != setFiles || strings.Count(strings.Join(texts, ""), "kind: ValidatingAdmissionPolicy\n") != setResources*setPolicies {
+	if len(texts) != setFiles ||
+		strings.Count(strings.Join(texts, ""), "kind: ValidatingAdmissionPolicy\n") != setResources*setPolicies {
 		t.Errorf("%d files", len(texts))
 	}
 	if err := os.WriteFile(dir+"/set.yaml", []byte(texts[setFiles/2]), 0o600); err != nil {
@@ -227,7 +233,8 @@ func TestSpread(t *testing.T) {
 		t.Errorf("the object says its name %d times", n)
 	}
 	backend := listen(t, serveBackend)
-	for path, name := range map[string]string{"": "checkout", "/checkout": "checkout", "/checkout-7": "checkout-7", "/checkout-77?pretty=false": "checkout-77"} {
+	for path, name := range map[string]string{"": "checkout", "/checkout": "checkout", "/checkout-7": "checkout-7",
+		"/checkout-77?pretty=false": "checkout-77"} {
 		got, err := exchange(backend, http.MethodGet, collection+path, nil)
 		want := bytes.Replace(workloadJSON, []byte(`"name":"checkout"`), []byte(`"name":"`+name+`"`), 1)
 		if err != nil || !bytes.Equal(got, want) {
@@ -272,7 +279,8 @@ func TestFeatures(t *testing.T) {
 				t.Errorf("%s: %v", f.Name, err)
 			}
 		}
-		if (c.Telemetry.Tracing != nil) != (f.Traces >= 0) || (c.Telemetry.Audit != nil) != f.IsAudited || string(c.Telemetry.Log.Requests) != cmp.Or(f.Logs, "None") {
+		if (c.Telemetry.Tracing != nil) != (f.Traces >= 0) || (c.Telemetry.Audit != nil) != f.IsAudited ||
+			string(c.Telemetry.Log.Requests) != cmp.Or(f.Logs, "None") {
 			t.Errorf("%s is configured as %+v", f.Name, c.Telemetry)
 		}
 	}
@@ -280,18 +288,21 @@ func TestFeatures(t *testing.T) {
 
 func TestSizes(t *testing.T) {
 	result := func(load, target, title string, cpu float64) Result {
-		return Result{Load: load, Target: target, Title: title, IdleMiB: 20, Samples: []Sample{{Requests: 1, Throughput: 1e6 / cpu, P99: 1500, CPU: cpu, MiB: 31}}}
+		return Result{Load: load, Target: target, Title: title, IdleMiB: 20,
+			Samples: []Sample{{Requests: 1, Throughput: 1e6 / cpu, P99: 1500, CPU: cpu, MiB: 31}}}
 	}
 	var got bytes.Buffer
 	p := printer{to: &got}
 	if err := sizesTable(&p, []*Report{
-		{Results: []Result{result(postLoad, gatewayTarget, "gateway", 20)}}, {Results: []Result{result(postLoad, gatewayTarget, "gateway", 25)}},
+		{Results: []Result{result(postLoad, gatewayTarget, "gateway", 20)}},
+		{Results: []Result{result(postLoad, gatewayTarget, "gateway", 25)}},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	all := []Feature{features()[0], features()[1], {Name: usersRow, Title: "users"}}
 	if err := featuresTable(&p, &Report{Results: []Result{
-		result(postLoad, quietTarget, "", 40), result(postLoad, "gateway-log", "", 42), result(sizesUser, usersRow, "", 50),
+		result(postLoad, quietTarget, "", 40), result(postLoad, "gateway-log", "", 42),
+		result(sizesUser, usersRow, "", 50),
 	}}, all); err != nil {
 		t.Fatal(err)
 	}
@@ -349,10 +360,14 @@ func TestReport(t *testing.T) {
 		return Sample{Requests: 1, Throughput: throughput, P50: 1000, P99: 2500, CPU: cpu, User: cpu / 4}
 	}
 	r := Report{Rounds: 3, Seconds: 1, Connections: 64, Results: []Result{
-		{Load: "GET", Target: "nginx", Title: "nginx", Samples: []Sample{sample(100, 10), sample(50, 20), sample(100, 10)}},
-		{Load: "GET", Target: "fasthttp", Title: "fasthttp", Samples: []Sample{sample(100, 10), sample(50, 20), sample(90, 12)}},
-		{Load: "GET", Target: "gateway", Title: "gateway", Samples: []Sample{sample(90, 12), sample(45, 24), sample(100, 12)}},
-		{Load: "PUT", Target: "gateway", Title: "gateway", Samples: []Sample{{Requests: 1, Throughput: 9, P50: 10, P99: 20, CPU: 30, Broken: 2}}},
+		{Load: "GET", Target: "nginx", Title: "nginx",
+			Samples: []Sample{sample(100, 10), sample(50, 20), sample(100, 10)}},
+		{Load: "GET", Target: "fasthttp", Title: "fasthttp",
+			Samples: []Sample{sample(100, 10), sample(50, 20), sample(90, 12)}},
+		{Load: "GET", Target: "gateway", Title: "gateway",
+			Samples: []Sample{sample(90, 12), sample(45, 24), sample(100, 12)}},
+		{Load: "PUT", Target: "gateway", Title: "gateway",
+			Samples: []Sample{{Requests: 1, Throughput: 9, P50: 10, P99: 20, CPU: 30, Broken: 2}}},
 	}}
 	verdict := r
 	verdict.Results = append(slices.Clone(r.Results),
@@ -407,7 +422,8 @@ func TestMiddle(t *testing.T) {
 
 func TestSplitCPUs(t *testing.T) {
 	for list, want := range map[string][2]string{
-		"0-1": {"0", "1-1"}, "0": {"0", "0"}, "4-7,9": {"4", "5-7,9"}, "3,5-6": {"3", "5-6"}, "": {"", ""}, "a-b": {"", ""},
+		"0-1": {"0", "1-1"}, "0": {"0", "0"}, "4-7,9": {"4", "5-7,9"}, "3,5-6": {"3", "5-6"}, "": {"", ""},
+		"a-b": {"", ""},
 	} {
 		first, rest, err := splitCPUs(list)
 		if first != want[0] || rest != want[1] || (err == nil) != (want[0] != "") {
@@ -427,7 +443,8 @@ func TestGoalsAreAboutRows(t *testing.T) {
 			of = []string{g.Load}
 		}
 		for _, load := range of {
-			if !measured(load, g.Reference) || !measured(g.Load, g.Target) || g.Beyond != "" && (!measured(load, g.Beyond) || !measured(g.Load, g.Beyond)) {
+			if !measured(load, g.Reference) || !measured(g.Load, g.Target) || g.Beyond != "" &&
+				(!measured(load, g.Beyond) || !measured(g.Load, g.Beyond)) {
 				t.Errorf("%+v names something that is not measured", g)
 			}
 		}

@@ -22,7 +22,8 @@ const (
 var constraintTargets = []string{fewTarget, manyTarget}
 
 func constraintLoads() []Load {
-	return []Load{{Name: constraintsLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: constraintTargets}}
+	return []Load{{Name: constraintsLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON,
+		Only: constraintTargets}}
 }
 
 func constraintRows() []Target {

@@ -34,7 +34,8 @@ func features() []Feature {
 		{Name: "gateway-metrics", Title: "metrics", IsMeasured: true, Traces: -1},
 		{Name: "gateway-audit", Title: "audit at Metadata to a file", IsAudited: true, Traces: -1},
 		{Name: "gateway-traces", Title: "unsampled traces", Traces: 0},
-		{Name: "gateway-told", Title: "these four together", Logs: "RefusedAndFailed", IsMeasured: true, IsAudited: true, Traces: 0},
+		{Name: "gateway-told", Title: "these four together", Logs: "RefusedAndFailed", IsMeasured: true,
+			IsAudited: true, Traces: 0},
 	}
 }
 
@@ -44,9 +45,11 @@ func moreFeatures() []Feature {
 	return []Feature{
 		{Name: "gateway-log-all", Title: "access log of all requests", Logs: "All", Traces: -1},
 		{Name: "gateway-traces-some", Title: "traces, one of 100 sampled", Traces: 10_000},
-		{Name: "gateway-users", Title: "identity by JWT and a limit for each user", KnowsUsers: true, Policies: bench("limits"), Traces: -1},
+		{Name: "gateway-users", Title: "identity by JWT and a limit for each user", KnowsUsers: true,
+			Policies: bench("limits"), Traces: -1},
 		{Name: "gateway-three-rego", Title: "three policies in Rego",
-			Policies: []string{filepath.Join("bench", "rego", "labels"), filepath.Join("bench", "rego", "privileged"), filepath.Join("bench", "rego", "repos")}, Traces: -1},
+			Policies: []string{filepath.Join("bench", "rego", "labels"), filepath.Join("bench", "rego", "privileged"),
+				filepath.Join("bench", "rego", "repos")}, Traces: -1},
 	}
 }
 

@@ -27,8 +27,8 @@ const (
 type Footprint struct {
 	StartMilliseconds float64 `json:"startMilliseconds"` // from exec to ready
 	IdleMiB           float64 `json:"idleMiB"`           // resident two seconds later
-	// DocumentSeconds and DocumentMB are what the load of a large document takes: the processor's time, and memory at the
-	// peak. They are 0 without the document.
+	// DocumentSeconds and DocumentMB are what the load of a large document takes: the processor's time, and memory at
+	// the peak. They are 0 without the document.
 	DocumentSeconds float64 `json:"documentSeconds"`
 	DocumentMB      float64 `json:"documentMB"`
 }
@@ -90,7 +90,8 @@ func (m *Machine) starts(ctx context.Context, args ...string) (started, error) {
 		if err != nil {
 			return started{}, err
 		}
-		took, idle, peak, spent = append(took, one.milliseconds), append(idle, one.idleMiB), append(peak, one.peakMiB), append(spent, one.seconds)
+		took, idle, peak, spent = append(took, one.milliseconds), append(idle, one.idleMiB), append(peak, one.peakMiB),
+			append(spent, one.seconds)
 	}
 	return started{middle(took), middle(idle), middle(peak), middle(spent)}, nil
 }
@@ -110,9 +111,10 @@ func (m *Machine) startOnce(ctx context.Context, args []string) (s started, err 
 	return s, err
 }
 
-// startGateway starts a gateway that is measured alone. It returns the address of its admin listener, and the time from exec to
-// ready.
-func (m *Machine) startGateway(ctx context.Context, name string, args ...string) (p *Process, admin string, took time.Duration, err error) {
+// startGateway starts a gateway that is measured alone. It returns the address of its admin listener, and the time from
+// exec to ready.
+func (m *Machine) startGateway(ctx context.Context, name string,
+	args ...string) (p *Process, admin string, took time.Duration, err error) {
 	listen, err := freeAddress()
 	if err != nil {
 		return nil, "", 0, err

@@ -17,8 +17,8 @@ const h2Connections, h2Streams = 10, 10
 // isByH2load reports whether h2load sends the load: wrk speaks no HTTP/2, and does not keep to a rate.
 func (l *Load) isByH2load() bool { return l.IsHTTP2 || l.PacedBy != "" }
 
-// h2load returns the command that sends a request over and over for the generator's duration, so often in each second if the
-// rate is not zero, and the file to which it writes how long each took.
+// h2load returns the command that sends a request over and over for the generator's duration, so often in each second
+// if the rate is not zero, and the file to which it writes how long each took.
 func (g *Generator) h2load(rate float64, url string, l Load) (command []string, log string, err error) {
 	dir := g.dir
 	log = filepath.Join(dir, "h2load.log")
@@ -54,7 +54,8 @@ var (
 
 // parseH2load reads what h2load prints, and its file with the code and the microseconds of each request.
 func parseH2load(out, log []byte, cpu time.Duration, isHTTP2 bool) (Sample, error) {
-	protocol, finished, requests, codes := h2Protocol.FindSubmatch(out), h2Finished.FindSubmatch(out), h2Requests.FindSubmatch(out), h2Codes.FindSubmatch(out)
+	protocol, finished, requests, codes := h2Protocol.FindSubmatch(out), h2Finished.FindSubmatch(out),
+		h2Requests.FindSubmatch(out), h2Codes.FindSubmatch(out)
 	if protocol == nil || finished == nil || requests == nil || codes == nil {
 		return Sample{}, fmt.Errorf("h2load printed no figures: %s", out)
 	}

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Names of the targets that speak HTTP/2 with their clients: by TLS, and without. The gateway, full admission and net/http's
-// proxy speak it if they speak HTTP/1.1.
+// Names of the targets that speak HTTP/2 with their clients: by TLS, and without. The gateway, full admission and
+// net/http's proxy speak it if they speak HTTP/1.1.
 const (
 	nginxH2Target   = "nginx-h2"
 	nginxH2CTarget  = "nginx-h2c"
@@ -30,7 +30,8 @@ const (
 )
 
 // http2Targets are sent requests of HTTP/2 and nothing else.
-var http2Targets = []string{nginxH2Target, nginxH2CTarget, netH2Target, gatewayH2Target, nginxGRPCTarget, gatewayGRPCTarget}
+var http2Targets = []string{nginxH2Target, nginxH2CTarget, netH2Target, gatewayH2Target, nginxGRPCTarget,
+	gatewayGRPCTarget}
 
 // The loads of HTTP/2, sent by h2load on 10 connections with 10 streams each.
 const (
@@ -53,7 +54,8 @@ func http2Loads() []Load {
 		{Name: postH2CLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, IsHTTP2: true, Only: plain},
 		{Name: getH2Load, Method: http.MethodGet, Path: one, IsHTTP2: true, Only: secure},
 		{Name: postH2Load, Method: http.MethodPost, Path: collection, Body: workloadJSON, IsHTTP2: true, Only: secure},
-		{Name: grpcLoad, Method: http.MethodPost, Path: grpcMethod, Body: grpcMessage(), ContentType: "application/grpc", IsHTTP2: true,
+		{Name: grpcLoad, Method: http.MethodPost, Path: grpcMethod, Body: grpcMessage(),
+			ContentType: "application/grpc", IsHTTP2: true,
 			Only: []string{nginxGRPCTarget, gatewayGRPCTarget}},
 	}
 }
@@ -84,7 +86,8 @@ func http2Rows() []Target {
 			},
 		},
 		{
-			Name: gatewayH2Target, Title: "**gateway, no policies**", OfGateway: true, Secure: true, IsHTTP2: true, Check: checkHTTP2("https"),
+			Name: gatewayH2Target, Title: "**gateway, no policies**", OfGateway: true, Secure: true, IsHTTP2: true,
+			Check: checkHTTP2("https"),
 			Command: func(m *Machine, listen string) ([]string, error) {
 				return m.configured(listen, gatewayH2Target, map[string]any{
 					"tls":       map[string]any{"certFile": m.Certificate + ".crt", "keyFile": m.Certificate + ".key"},
@@ -94,10 +97,12 @@ func http2Rows() []Target {
 		},
 		nginx(nginxGRPCTarget, "nginx, `grpc_pass`", "nginx-grpc.conf", false, checkGRPC),
 		{
-			Name: gatewayGRPCTarget, Title: "**gateway, no policies**", OfGateway: true, IsHTTP2: true, Check: checkGRPC,
+			Name: gatewayGRPCTarget, Title: "**gateway, no policies**", OfGateway: true, IsHTTP2: true,
+			Check: checkGRPC,
 			Command: func(m *Machine, listen string) ([]string, error) {
 				return m.configured(listen, gatewayGRPCTarget, map[string]any{
-					"upstreams": []any{map[string]any{"name": "backend", "endpoints": []string{"http://" + m.GRPCBackend}, "protocol": "HTTP2"}},
+					"upstreams": []any{map[string]any{"name": "backend",
+						"endpoints": []string{"http://" + m.GRPCBackend}, "protocol": "HTTP2"}},
 				})
 			},
 		},
@@ -124,7 +129,8 @@ func http2Goals() []Goal {
 	return append(all,
 		Goal{Load: grpcLoad, Target: gatewayGRPCTarget, Reference: nginxGRPCTarget, AtMost: 1.3},
 		// Admission adds no more to HTTP/2 than to HTTP/1.1, but for what two runs of one program differ by.
-		Goal{Load: postH2CLoad, Target: admissionTarget, Reference: admissionTarget, Of: []string{postLoad}, Beyond: gatewayTarget, AtMost: 1.05})
+		Goal{Load: postH2CLoad, Target: admissionTarget, Reference: admissionTarget, Of: []string{postLoad},
+			Beyond: gatewayTarget, AtMost: 1.05})
 }
 
 // configured returns the command of a gateway with a configuration that sends all requests to its one upstream.

@@ -18,7 +18,8 @@ func (m *Machine) issueToken() (err error) {
 		return err
 	}
 	m.token = m.issuer.Token(map[string]any{
-		"sub": "bench", "teams": []string{"team-a", "team-b"}, "email": "bench@example.com", "name": strings.Repeat("n", 400),
+		"sub": "bench", "teams": []string{"team-a", "team-b"}, "email": "bench@example.com",
+		"name": strings.Repeat("n", 400),
 	})
 	return nil
 }
@@ -28,8 +29,10 @@ func (m *Machine) identity() map[string]any {
 	return map[string]any{
 		"anonymous": "Allow",
 		"authenticators": []any{map[string]any{"jwt": map[string]any{
-			"issuer":        map[string]any{"url": m.issuer.URL, "certificateAuthority": m.issuer.CA, "audiences": []string{"gateway"}},
-			"claimMappings": map[string]any{"username": map[string]any{"expression": "claims.sub"}, "groups": map[string]any{"expression": "claims.teams"}},
+			"issuer": map[string]any{"url": m.issuer.URL, "certificateAuthority": m.issuer.CA,
+				"audiences": []string{"gateway"}},
+			"claimMappings": map[string]any{"username": map[string]any{"expression": "claims.sub"},
+				"groups": map[string]any{"expression": "claims.teams"}},
 		}}},
 	}
 }
@@ -46,8 +49,8 @@ func (m *Machine) identityConfig() (file string, err error) {
 	return file, os.WriteFile(file, config, 0o600)
 }
 
-// checkIdentity makes sure that a user is known by the token, within the time in which the issuer's keys are read first,
-// that another token is refused, and that requests of the user are counted.
+// checkIdentity makes sure that a user is known by the token, within the time in which the issuer's keys are read
+// first, that another token is refused, and that requests of the user are counted.
 func checkIdentity(address, token string) error {
 	get := func(token string) (code int, limits string, err error) {
 		r, err := http.NewRequest(http.MethodGet, "http://"+address+collection+"/checkout", nil)
@@ -69,7 +72,8 @@ func checkIdentity(address, token string) error {
 			break
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the user is not known by the token, or not limited: %d, RateLimit: %q, %w", code, limits, err)
+			return fmt.Errorf("the user is not known by the token, or not limited: %d, RateLimit: %q, %w", code, limits,
+				err)
 		}
 	}
 	code, _, err := get(token[:len(token)-8] + "AAAAAAAA")

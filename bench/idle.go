@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// The goals for connections of clients that have sent a request and are kept for the next one, and for watches that nothing
-// happens on: at most so many KB of resident memory each.
+// The goals for connections of clients that have sent a request and are kept for the next one, and for watches that
+// nothing happens on: at most so many KB of resident memory each.
 const (
 	maxIdleKB       = 6
 	maxIdleSecureKB = 20
 )
 
-// parked is how long it takes until the gateway has parked idle connections and given their memory back, if they were opened
-// within a few seconds.
+// parked is how long it takes until the gateway has parked idle connections and given their memory back, if they were
+// opened within a few seconds.
 const parked = 12 * time.Second
 
 // idle starts a gateway, and returns the KB of resident memory that each of n idle connections adds.
@@ -35,14 +35,17 @@ func (m *Machine) idle(ctx context.Context, n int, isSecure bool) (float64, erro
 	if err != nil {
 		return 0, err
 	}
-	config := map[string]any{"upstreams": []any{map[string]any{"name": "backend", "endpoints": []string{"http://" + backend.Addr().String()}}}}
+	config := map[string]any{
+		"upstreams": []any{map[string]any{"name": "backend",
+			"endpoints": []string{"http://" + backend.Addr().String()}}}}
 	dial := func() (net.Conn, error) { return net.Dial("tcp", listen) }
 	t := Target{Secure: isSecure}
 	if isSecure {
 		config["tls"] = map[string]any{"certFile": m.Certificate + ".crt", "keyFile": m.Certificate + ".key"}
 		// No sessions are resumed: each connection makes a whole handshake, as those of many clients do.
 		dial = func() (net.Conn, error) {
-			return tls.Dial("tcp", listen, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the certificate was made a moment ago
+			//nolint:gosec // the certificate was made a moment ago
+			return tls.Dial("tcp", listen, &tls.Config{InsecureSkipVerify: true})
 		}
 	}
 	command, err := m.configured(listen, "idle", config)

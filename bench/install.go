@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// install makes sure that the programs of the Debian packages are there: each package is named as its program, or by both
-// as PROGRAM:PACKAGE. Missing ones are installed by apt-get, without starting their services; that takes root.
+// install makes sure that the programs of the Debian packages are there: each package is named as its program, or by
+// both as PROGRAM:PACKAGE. Missing ones are installed by apt-get, without starting their services; that takes root.
 func install(ctx context.Context, packages []string) error {
 	var missing []string
 	for _, name := range packages {
@@ -25,7 +25,8 @@ func install(ctx context.Context, packages []string) error {
 		return nil
 	}
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("%s must be installed: run 'apt-get install %s' as root", strings.Join(missing, ", "), strings.Join(missing, " "))
+		return fmt.Errorf("%s must be installed: run 'apt-get install %s' as root", strings.Join(missing, ", "),
+			strings.Join(missing, " "))
 	}
 	for _, args := range [][]string{
 		{"update", "-q"},

@@ -49,7 +49,8 @@ func largeWorkload(size int) []byte {
 		var variables []map[string]string
 		for left := env; left > 0 && len(variables) < maxEnv; {
 			// About 90 bytes each, so that as many as are allowed make the object 100 KB large.
-			v := map[string]string{"name": fmt.Sprintf("SETTING_%d", len(variables)), "value": fmt.Sprintf("https://service-%d.payments.example.com/v1/settings", len(variables))}
+			v := map[string]string{"name": fmt.Sprintf("SETTING_%d", len(variables)),
+				"value": fmt.Sprintf("https://service-%d.payments.example.com/v1/settings", len(variables))}
 			variables, left = append(variables, v), left-95
 		}
 		c["env"] = variables

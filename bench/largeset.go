@@ -23,8 +23,8 @@ const (
 	maxChangeSeconds = 0.1
 )
 
-// A SetResult is what a large set takes: the processor's time and the most resident memory of a start, and of the reading of
-// one changed line after it.
+// A SetResult is what a large set takes: the processor's time and the most resident memory of a start, and of the
+// reading of one changed line after it.
 type SetResult struct {
 	StartSeconds  float64 `json:"startSeconds"`
 	StartMB       float64 `json:"startMB"`
@@ -99,8 +99,8 @@ func (m *Machine) measureSetOnce(ctx context.Context) (r SetResult, err error) {
 	return r, err
 }
 
-// settled waits until what was just done is over, and returns the processor's time so far and the most resident memory in
-// MiB.
+// settled waits until what was just done is over, and returns the processor's time so far and the most resident memory
+// in MiB.
 func (p *Process) settled() (spent time.Duration, peakMiB float64, err error) {
 	time.Sleep(2 * time.Second)
 	if spent, err = p.cpu(); err == nil {

@@ -29,14 +29,18 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 7, "rounds; in each, every target is measured once under every load")
 	flag.DurationVar(&o.duration, "duration", 2*time.Second, "length of one measurement, whole seconds")
 	flag.IntVar(&o.connections, "connections", 64, "keep-alive connections of the load generator")
-	flag.StringVar(&o.targets, "targets", "", "what to measure, separated by commas (default all): "+strings.Join(targetNames(), ","))
-	flag.StringVar(&o.loads, "loads", "", "requests to send, separated by commas (default all): "+strings.Join(loadNames(loads()), ","))
+	flag.StringVar(&o.targets, "targets", "", "what to measure, separated by commas (default all): "+
+		strings.Join(targetNames(), ","))
+	flag.StringVar(&o.loads, "loads", "", "requests to send, separated by commas (default all): "+
+		strings.Join(loadNames(loads()), ","))
 	flag.StringVar(&o.jsonFile, "json", "", "write the raw figures to this file")
 	flag.StringVar(&o.gateway, "gateway", "", "the gateway's binary (default: build it)")
-	flag.StringVar(&o.serverCPUs, "server-cpus", "", "CPUs of the server under test, as taskset reads them (default: the first)")
+	flag.StringVar(&o.serverCPUs, "server-cpus", "",
+		"CPUs of the server under test, as taskset reads them (default: the first)")
 	flag.StringVar(&o.loadCPUs, "load-cpus", "", "CPUs of the load generator and the backend (default: the others)")
 	flag.IntVar(&o.watches, "watches", 0, "measure so many idle watches instead: their memory, and the time that events take")
-	flag.BoolVar(&o.areSizesAsked, "sizes", false, "measure what one and two cores serve, and what each feature adds, instead")
+	flag.BoolVar(&o.areSizesAsked, "sizes", false,
+		"measure what one and two cores serve, and what each feature adds, instead")
 	flag.BoolVar(&o.areStepsAsked, "steps", false, "measure what each step of full admission costs under load instead")
 	flag.BoolVar(&o.isSetAsked, "set", false, "measure the start with a large set of policy files, and one changed line of it, instead")
 	flag.BoolVar(&o.mustReach, "hold", false, "exit with code 1 if a goal is missed")

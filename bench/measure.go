@@ -30,8 +30,8 @@ type options struct {
 	peer, listen, backend, certificate string // run one of the peers instead
 }
 
-// prepare installs and builds what the rows need, and starts the issuer of tokens. It returns the options with the CPUs that
-// servers and load get; closeAll removes what was made.
+// prepare installs and builds what the rows need, and starts the issuer of tokens. It returns the options with the CPUs
+// that servers and load get; closeAll removes what was made.
 func prepare(ctx context.Context, o options, rows []Target) (_ *Machine, _ options, closeAll func(), err error) {
 	if o.rounds < 1 || o.connections < 1 || o.duration < time.Second || o.duration%time.Second != 0 {
 		return nil, o, nil, fmt.Errorf("-rounds and -connections must be at least 1, -duration a whole number of seconds")
@@ -69,7 +69,8 @@ func prepare(ctx context.Context, o options, rows []Target) (_ *Machine, _ optio
 
 // newMachine prepares a folder for the run and builds the gateway if a row needs it.
 func newMachine(ctx context.Context, o options, dir string, rows []Target) (*Machine, error) {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/admission-gateway/gateway").Output()
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/admission-gateway/gateway").Output()
 	if err != nil {
 		return nil, fmt.Errorf("bench must be run in its own folder: %w", err)
 	}
@@ -117,14 +118,16 @@ func (m *Machine) build(ctx context.Context, binary, tags string) error {
 // starts with another target, so that none always has the same neighbour.
 func (m *Machine) measure(ctx context.Context, o options, rows []Target, requests []Load) (*Report, error) {
 	report := &Report{Rounds: o.rounds, Seconds: o.duration.Seconds(), Connections: o.connections}
-	backend, err := m.start(ctx, &Target{Name: "backend", BesideLoad: true, Check: checkPassThrough, Command: targets()[0].Command})
+	backend, err := m.start(ctx, &Target{Name: "backend", BesideLoad: true, Check: checkPassThrough,
+		Command: targets()[0].Command})
 	if err != nil {
 		return nil, err
 	}
 	defer backend.Process.stop()
 	m.Backend = backend.Address
 	secure, err := m.start(ctx, &Target{
-		Name: "backend-tls", BesideLoad: true, Secure: true, Check: func(address string) error { return checkForms("https://" + address) },
+		Name: "backend-tls", BesideLoad: true, Secure: true,
+		Check:   func(address string) error { return checkForms("https://" + address) },
 		Command: func(m *Machine, listen string) ([]string, error) { return m.peer("backend-tls", listen), nil },
 	})
 	if err != nil {
@@ -199,7 +202,8 @@ func (m *Machine) measure(ctx context.Context, o options, rows []Target, request
 				}
 				sample, err := g.run(ctx, rate, script, running[at].base(running[at].Address), l, running[at].Process)
 				if err != nil {
-					return nil, fmt.Errorf("%s, %s: %w\n%s", running[at].Name, l.Name, err, running[at].Process.output())
+					return nil, fmt.Errorf("%s, %s: %w\n%s", running[at].Name, l.Name, err,
+						running[at].Process.output())
 				}
 				result.Samples = append(result.Samples, sample)
 			}

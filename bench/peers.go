@@ -58,8 +58,9 @@ func inTurn() func(exchange func()) {
 	}
 }
 
-// serveFasthttp is the smallest proxy that fasthttp allows: one client, the request and the answer passed through. It calls
-// lead with each exchange with the backend. A proxy whose writes to one object may not meet has them come in turn.
+// serveFasthttp is the smallest proxy that fasthttp allows: one client, the request and the answer passed through. It
+// calls lead with each exchange with the backend. A proxy whose writes to one object may not meet has them come in
+// turn.
 func serveFasthttp(listener net.Listener, backend string, lead func(exchange func())) error {
 	client := fasthttp.HostClient{
 		Addr: backend, MaxConns: 1024, ReadBufferSize: peerBuffer, WriteBufferSize: peerBuffer,
@@ -78,8 +79,8 @@ func serveFasthttp(listener net.Listener, backend string, lead func(exchange fun
 	return server.Serve(listener)
 }
 
-// serveNetHTTP is the standard library's reverse proxy with enough idle connections and pooled buffers. Its clients may speak
-// HTTP/2. With the name of a certificate's files it speaks TLS.
+// serveNetHTTP is the standard library's reverse proxy with enough idle connections and pooled buffers. Its clients may
+// speak HTTP/2. With the name of a certificate's files it speaks TLS.
 func serveNetHTTP(listener net.Listener, backend, certificate string) error {
 	target := &url.URL{Scheme: "http", Host: backend}
 	proxy := &httputil.ReverseProxy{

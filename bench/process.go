@@ -113,8 +113,8 @@ func (p *Process) cpu() (time.Duration, error) {
 	return sum, nil
 }
 
-// spentBy reads the CPU clock of a process, which is of all its threads, ended ones included. The ticks of /proc/PID/stat
-// are 10 ms, a hundredth of a short round.
+// spentBy reads the CPU clock of a process, which is of all its threads, ended ones included. The ticks of
+// /proc/PID/stat are 10 ms, a hundredth of a short round.
 func spentBy(pid int) (time.Duration, error) {
 	const scheduled = 2 // CPUCLOCK_SCHED: user and system time, in nanoseconds
 	var t unix.Timespec

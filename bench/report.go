@@ -57,8 +57,8 @@ func (r *Report) nginx(load string) []Sample {
 	return nil
 }
 
-// beyond returns samples with the CPU time that is left when a target's time for the loads together is taken off; nil if
-// that was not measured.
+// beyond returns samples with the CPU time that is left when a target's time for the loads together is taken off; nil
+// if that was not measured.
 func (r *Report) beyond(samples []Sample, loads []string, target string) []Sample {
 	base := r.together(loads, target)
 	rest := slices.Clone(samples[:min(len(samples), len(base))])
@@ -68,8 +68,8 @@ func (r *Report) beyond(samples []Sample, loads []string, target string) []Sampl
 	return rest
 }
 
-// together returns samples with the CPU time that a target needs for one request of each of the loads; nil if one of them
-// was not measured.
+// together returns samples with the CPU time that a target needs for one request of each of the loads; nil if one of
+// them was not measured.
 func (r *Report) together(loads []string, target string) []Sample {
 	var sum []Sample
 	for i, load := range loads {
@@ -96,8 +96,8 @@ func ratio(samples, reference []Sample, figure func(Sample) float64) (_ float64,
 	return middle(values), len(values) > 0
 }
 
-// ratios returns the ratio of each round, in ascending order. Of seven rounds the first and the last are an interval in which
-// the true median lies with a confidence of 98 %.
+// ratios returns the ratio of each round, in ascending order. Of seven rounds the first and the last are an interval in
+// which the true median lies with a confidence of 98 %.
 func ratios(samples, reference []Sample, figure func(Sample) float64) []float64 {
 	n := min(len(samples), len(reference))
 	values := make([]float64, 0, n)
@@ -126,8 +126,10 @@ func (r *Report) table(to io.Writer) error {
 		nginx, fast := r.nginx(x.Load), r.find(x.Load, fasthttpTarget)
 		p.printf("| %s | %s | %.0f | %s | %.2f | %.2f | %.1f | %.1f | %s | %s |\n", x.Load, x.Title,
 			median(x.Samples, throughputOf), cell(ratio(x.Samples, nginx, throughputOf)),
-			median(x.Samples, func(s Sample) float64 { return s.P50 / 1000 }), median(x.Samples, func(s Sample) float64 { return s.P99 / 1000 }),
-			median(x.Samples, cpuOf), median(x.Samples, userOf), cell(ratio(x.Samples, nginx, cpuOf)), cell(ratio(x.Samples, fast, cpuOf)))
+			median(x.Samples, func(s Sample) float64 { return s.P50 / 1000 }),
+			median(x.Samples, func(s Sample) float64 { return s.P99 / 1000 }),
+			median(x.Samples, cpuOf), median(x.Samples, userOf), cell(ratio(x.Samples, nginx, cpuOf)),
+			cell(ratio(x.Samples, fast, cpuOf)))
 	}
 	for i := range r.Results {
 		broken := 0
@@ -135,7 +137,8 @@ func (r *Report) table(to io.Writer) error {
 			broken += s.Broken
 		}
 		if broken > 0 {
-			p.printf("\n%s under %s: %d connections failed or timed out.\n", r.Results[i].Title, r.Results[i].Load, broken)
+			p.printf("\n%s under %s: %d connections failed or timed out.\n", r.Results[i].Title, r.Results[i].Load,
+				broken)
 		}
 	}
 	return p.err
@@ -175,7 +178,8 @@ func (r *Report) verdict(to io.Writer) (bool, error) {
 		if got > g.AtMost {
 			word, reached = "MISSED", false
 		}
-		p.printf("- %s, %s: %.2f × (%.2f to %.2f) %s, goal at most %.2f: %s\n", g.Load, g.Target, got, all[0], all[len(all)-1], what, g.AtMost, word)
+		p.printf("- %s, %s: %.2f × (%.2f to %.2f) %s, goal at most %.2f: %s\n", g.Load, g.Target, got, all[0],
+			all[len(all)-1], what, g.AtMost, word)
 	}
 	if more, ok := r.manyRoutesMore(); ok {
 		p.printf("- 10,000 routes beside one: %.1f µs, goal at most %d\n", more, maxRoutesMicroseconds)
@@ -197,7 +201,8 @@ func (r *Report) verdict(to io.Writer) (bool, error) {
 	}
 	if admitted := r.find(postLoad, admissionTarget); len(admitted) > 0 {
 		user := median(admitted, userOf)
-		p.printf("- %s, %s: %.1f µs in user space, goal at most %d\n", postLoad, admissionTarget, user, maxUserMicroseconds)
+		p.printf("- %s, %s: %.1f µs in user space, goal at most %d\n", postLoad, admissionTarget, user,
+			maxUserMicroseconds)
 		reached = reached && user <= maxUserMicroseconds
 	}
 	if r.Set.StartSeconds > 0 {

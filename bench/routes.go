@@ -21,7 +21,8 @@ const (
 var routesTargets = []string{oneRouteTarget, manyRoutesTarget}
 
 func routesLoads() []Load {
-	return []Load{{Name: routesLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: routesTargets}}
+	return []Load{{Name: routesLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON,
+		Only: routesTargets}}
 }
 
 func routesRows() []Target {
@@ -41,8 +42,8 @@ func routesRows() []Target {
 	return []Target{row(oneRouteTarget, "1 route", 1), row(manyRoutesTarget, "10,000 routes", manyRoutes)}
 }
 
-// writeRoutes writes a configuration with so many routes: the one of the requests, half of the others for hosts of their own
-// and half for paths beside its.
+// writeRoutes writes a configuration with so many routes: the one of the requests, half of the others for hosts of
+// their own and half for paths beside its.
 func (m *Machine) writeRoutes(name string, count int) (string, error) {
 	all := []map[string]any{{"pathPrefix": "/apis", "upstream": "api"}}
 	for i := 1; i < count; i++ {
@@ -54,7 +55,8 @@ func (m *Machine) writeRoutes(name string, count int) (string, error) {
 	}
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "admission-gateway.io/v1alpha1", "kind": "GatewayConfiguration", "routes": all,
-		"upstreams": []any{map[string]any{"name": "api", "endpoints": []string{"http://" + m.Backend}, "dialect": "Plain"}},
+		"upstreams": []any{map[string]any{"name": "api", "endpoints": []string{"http://" + m.Backend},
+			"dialect": "Plain"}},
 	})
 	if err != nil {
 		return "", err

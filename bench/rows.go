@@ -48,7 +48,8 @@ func targets() []Target {
 			Command: func(m *Machine, listen string) ([]string, error) { return m.gateway(listen) },
 		},
 		{
-			Name: undescribedTarget, Title: "**gateway, undescribed beside a described resource**", OfGateway: true, Check: checkPassThrough,
+			Name: undescribedTarget, Title: "**gateway, undescribed beside a described resource**", OfGateway: true,
+			Check: checkPassThrough,
 			Command: func(m *Machine, listen string) ([]string, error) {
 				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "undescribed"))
 			},
@@ -66,7 +67,8 @@ func targets() []Target {
 			},
 		},
 		{
-			Name: documentedTarget, Title: "**gateway, POST of an OpenAPI document**", OfGateway: true, Check: checkDocumented,
+			Name: documentedTarget, Title: "**gateway, POST of an OpenAPI document**", OfGateway: true,
+			Check: checkDocumented,
 			Command: func(m *Machine, listen string) ([]string, error) {
 				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "documented"))
 			},
@@ -91,7 +93,8 @@ func targets() []Target {
 			},
 		},
 		{
-			Name: identityTarget, Title: "**gateway, identity by JWT and a limit for each user**", OfGateway: true, KnowsUsers: true, Check: checkPassThrough,
+			Name: identityTarget, Title: "**gateway, identity by JWT and a limit for each user**", OfGateway: true,
+			KnowsUsers: true, Check: checkPassThrough,
 			Command: func(m *Machine, listen string) ([]string, error) {
 				config, err := m.identityConfig()
 				if err != nil {
@@ -101,25 +104,30 @@ func targets() []Target {
 			},
 		},
 		{
-			Name: secureDirectTarget, Title: "backend by TLS, direct", BesideLoad: true, Secure: true, Check: func(address string) error { return checkForms("https://" + address) },
+			Name: secureDirectTarget, Title: "backend by TLS, direct", BesideLoad: true, Secure: true,
+			Check:   func(address string) error { return checkForms("https://" + address) },
 			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("backend-tls", listen), nil },
 		},
 		{
-			Name: secureNginxTarget, Title: "nginx, pass-through", Check: func(address string) error { return checkForms("http://" + address) }, Packages: []string{"nginx"},
+			Name: secureNginxTarget, Title: "nginx, pass-through",
+			Check: func(address string) error { return checkForms("http://" + address) }, Packages: []string{"nginx"},
 			Command: func(m *Machine, listen string) ([]string, error) {
 				config, err := m.render("nginx-tls.conf", listen)
 				return []string{"nginx", "-p", m.Dir, "-c", config, "-e", filepath.Join(m.Dir, "nginx-tls.log")}, err
 			},
 		},
 		{
-			Name: secureGatewayTarget, Title: "**gateway, no policies**", OfGateway: true, Check: func(address string) error { return checkForms("http://" + address) },
+			Name: secureGatewayTarget, Title: "**gateway, no policies**", OfGateway: true,
+			Check: func(address string) error { return checkForms("http://" + address) },
 			Command: func(m *Machine, listen string) ([]string, error) {
 				return m.configured(listen, secureGatewayTarget, map[string]any{"upstreams": []any{map[string]any{
-					"name": "backend", "endpoints": []string{"https://" + m.SecureBackend}, "dialect": "Kubernetes", "tls": map[string]any{"insecureSkipTLSVerify": true},
+					"name": "backend", "endpoints": []string{"https://" + m.SecureBackend}, "dialect": "Kubernetes",
+					"tls": map[string]any{"insecureSkipTLSVerify": true},
 				}}})
 			},
 		},
-	}, slices.Concat(policiesRows(), http2Rows(), regoRows(), constraintRows(), routesRows(), featureRows(features()))...)
+	}, slices.Concat(policiesRows(), http2Rows(), regoRows(), constraintRows(), routesRows(),
+		featureRows(features()))...)
 }
 
 func targetNames() []string {
@@ -148,15 +156,26 @@ func chosen(names []string) ([]Target, error) {
 func loads() []Load {
 	const one = collection + "/" + objectName
 	return append([]Load{
-		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, []string{emulationTarget, contestedTarget, turnsTarget, identityTarget, validatedTarget, etagsTarget})...)},
-		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, featureNames(features()), []string{emulationTarget, contestedTarget, turnsTarget, identityTarget, documentedTarget})...)},
-		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
-		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), IsSpread: true, Only: []string{gatewayTarget, emulationTarget}},
-		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), IsSpread: true,
-			Only: []string{gatewayTarget, validatedTarget, emulationTarget}},
-		{Name: onePatchLoad, Method: http.MethodPatch, Path: collection + "/" + contestedName, ContentType: mergePatch, Body: []byte(scaling), IsChanging: true, Only: []string{contestedTarget}},
+		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON,
+			Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets,
+				policiesTargets, []string{emulationTarget, contestedTarget, turnsTarget, identityTarget,
+					validatedTarget, etagsTarget})...)},
+		{Name: getLoad, Method: http.MethodGet, Path: one,
+			Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets,
+				policiesTargets, featureNames(features()),
+				[]string{emulationTarget, contestedTarget, turnsTarget, identityTarget, documentedTarget})...)},
+		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true,
+			Only: []string{gatewayTarget, identityTarget}},
+		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), IsSpread: true,
+			Only: []string{gatewayTarget, emulationTarget}},
+		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling),
+			IsSpread: true,
+			Only:     []string{gatewayTarget, validatedTarget, emulationTarget}},
+		{Name: onePatchLoad, Method: http.MethodPatch, Path: collection + "/" + contestedName, ContentType: mergePatch,
+			Body: []byte(scaling), IsChanging: true, Only: []string{contestedTarget}},
 		{Name: turnsLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), Only: []string{turnsTarget}},
-	}, slices.Concat(largeLoads(), latencyLoads(), policiesLoads(), http2Loads(), regoLoads(), constraintLoads(), routesLoads(), secureLoads())...)
+	}, slices.Concat(largeLoads(), latencyLoads(), policiesLoads(), http2Loads(), regoLoads(), constraintLoads(),
+		routesLoads(), secureLoads())...)
 }
 
 // without are the names of all targets but some.
@@ -189,15 +208,18 @@ func chosenLoads(names []string) ([]Load, error) {
 func goals() []Goal {
 	return append([]Goal{
 		{Load: "GET", Target: gatewayTarget, Reference: fasthttpTarget, AtMost: 1},
-		{Load: "GET", Target: admissionTarget, Reference: fasthttpTarget, AtMost: 1.15}, // defaults are filled in on reads too
+		// defaults are filled in on reads too
+		{Load: "GET", Target: admissionTarget, Reference: fasthttpTarget, AtMost: 1.15},
 		{Load: postLoad, Target: gatewayTarget, Reference: fasthttpTarget, AtMost: 1},
 		{Load: postLoad, Target: admissionTarget, Reference: nginxTarget, AtMost: 1.5},
 		// What is emulated takes two requests to the backend, and little more time than two requests that pass.
 		{Load: putLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
 		{Load: userLoad, Target: identityTarget, Reference: gatewayTarget, AtMost: 1.1},
 		{Load: patchLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
-		{Load: onePatchLoad, Target: contestedTarget, Reference: gatewayTarget, AtMost: 1.5, Of: []string{"GET", putLoad}},
-		{Load: patchLoad, Target: validatedTarget, Reference: gatewayTarget, AtMost: 1.15, Of: []string{"GET", patchLoad}},
+		{Load: onePatchLoad, Target: contestedTarget, Reference: gatewayTarget, AtMost: 1.5,
+			Of: []string{"GET", putLoad}},
+		{Load: patchLoad, Target: validatedTarget, Reference: gatewayTarget, AtMost: 1.15,
+			Of: []string{"GET", patchLoad}},
 		// The backend's own ETags pass to clients of validatedTarget.
 		{Load: "GET", Target: etagsTarget, Reference: validatedTarget, AtMost: 1.15},
 		// That files describe other paths costs nothing, beyond what two runs of one program differ by.
@@ -210,6 +232,7 @@ func goals() []Goal {
 		{Load: listLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
 		{Load: gzipLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
 		{Load: protobufLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
-		{Load: eventLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.1}, // each event opens a watch
+		// each event opens a watch
+		{Load: eventLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.1},
 	}, slices.Concat(largeGoals(), latencyGoals(), policiesGoals(), http2Goals(), featureGoals())...)
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The gateway with full admission and further ValidatingAdmissionPolicies: ten of three rules that match, so many rules that
-// match, and a thousand policies about other resources.
+// The gateway with full admission and further ValidatingAdmissionPolicies: ten of three rules that match, so many rules
+// that match, and a thousand policies about other resources.
 const (
 	tenPoliciesTarget   = "gateway-ten-policies"
 	hundredRulesTarget  = "gateway-hundred-rules"
@@ -21,7 +21,8 @@ var policiesTargets = []string{tenPoliciesTarget, hundredRulesTarget, thousandOt
 
 func policiesLoads() []Load {
 	return []Load{{
-		Name: policiesLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: append([]string{admissionTarget}, policiesTargets...),
+		Name: policiesLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON,
+		Only: append([]string{admissionTarget}, policiesTargets...),
 	}}
 }
 
@@ -43,7 +44,8 @@ func policiesRows() []Target {
 					b.WriteString(strings.NewReplacer("workload", "job", "Workload", "Job").Replace(string(text)))
 				}
 				for i := range policies {
-					b.WriteString(furtherPolicy(fmt.Sprintf("further-%d", i), "bench.example.com", resource, i*rules, rules))
+					b.WriteString(furtherPolicy(fmt.Sprintf("further-%d", i), "bench.example.com", resource, i*rules,
+						rules))
 				}
 				if err := os.WriteFile(filepath.Join(dir, "further.yaml"), []byte(b.String()), 0o644); err != nil {
 					return nil, err
@@ -65,11 +67,13 @@ func policiesGoals() []Goal {
 		// A hundredth by instructions; two runs of one program differ by more.
 		{Load: policiesLoad, Target: thousandOtherTarget, Reference: admissionTarget, AtMost: 1.03},
 		// Ten times as many rules take no more than ten times the time.
-		{Load: policiesLoad, Target: hundredRulesTarget, Reference: tenPoliciesTarget, Of: []string{policiesLoad}, Beyond: admissionTarget, AtMost: 10},
+		{Load: policiesLoad, Target: hundredRulesTarget, Reference: tenPoliciesTarget, Of: []string{policiesLoad},
+			Beyond: admissionTarget, AtMost: 10},
 	}
 }
 
-// furtherRules are rules that the benchmark's object keeps, as platform teams write them. NUMBER differs from one to the next.
+// furtherRules are rules that the benchmark's object keeps, as platform teams write them. NUMBER differs from one to
+// the next.
 var furtherRules = []string{
 	"object.spec.replicas <= 100NUMBER",
 	"object.spec.template.spec.containers.all(c, !c.image.endsWith(':testNUMBER'))",

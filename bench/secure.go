@@ -46,10 +46,11 @@ func secureLoads() []Load {
 	}
 }
 
-// forms returns the answers of the backend that speaks TLS by the form that the query asks for: as API servers give them,
-// without a length. A watch ends after its event.
+// forms returns the answers of the backend that speaks TLS by the form that the query asks for: as API servers give
+// them, without a length. A watch ends after its event.
 func forms() (map[string][]byte, error) {
-	objects := bytes.TrimSuffix(bytes.Repeat(append(bytes.Clone(bytes.TrimSpace(workloadJSON)), ','), 1000), []byte(","))
+	objects := bytes.TrimSuffix(bytes.Repeat(append(bytes.Clone(bytes.TrimSpace(workloadJSON)), ','), 1000),
+		[]byte(","))
 	list := fmt.Appendf(nil, `{"apiVersion":"bench.example.com/v1","kind":"WorkloadList","metadata":{"resourceVersion":"1"},"items":[%s]}`, objects)
 	var packed bytes.Buffer
 	z, err := gzip.NewWriterLevel(&packed, 4) // as kube-apiserver
@@ -81,14 +82,16 @@ func protobufList() ([]byte, error) {
 	list := corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 	for i := range 1000 {
 		list.Items = append(list.Items, corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("checkout-%d", i), Namespace: "team-a"}, Data: map[string]string{"object": string(workloadJSON)},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("checkout-%d", i), Namespace: "team-a"},
+			Data:       map[string]string{"object": string(workloadJSON)},
 		})
 	}
 	raw, err := list.Marshal()
 	if err != nil {
 		return nil, err
 	}
-	whole, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"}, Raw: raw}).Marshal()
+	whole, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"},
+		Raw: raw}).Marshal()
 	return append([]byte("k8s\x00"), whole...), err
 }
 
@@ -117,7 +120,9 @@ func serveSecureBackend(listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	return answerConnections(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}), answers)
+	return answerConnections(
+		tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}),
+		answers)
 }
 
 // formOf returns the form that the request line of a GET asks for, empty for the object itself.
@@ -165,6 +170,7 @@ func headLines(h http.Header) string {
 // insecureClient accepts every certificate, and answers as they come.
 func insecureClient(timeout time.Duration) *http.Client {
 	return &http.Client{Timeout: timeout, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableCompression: true, //nolint:gosec // the backend made its certificate a moment ago
+		//nolint:gosec // the backend made its certificate a moment ago
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableCompression: true,
 	}}
 }

@@ -18,7 +18,8 @@ const (
 // sizeRows are the gateways of the table with one and two cores.
 var sizeRows = []string{gatewayTarget, "gateway-admission", emulationTarget}
 
-// runSizes prints what a gateway needs: requests/s, memory and CPU time with one and two cores, and what each feature adds.
+// runSizes prints what a gateway needs: requests/s, memory and CPU time with one and two cores, and what each feature
+// adds.
 func runSizes(ctx context.Context, o options) (err error) {
 	rows, err := chosen(sizeRows)
 	if err != nil {
@@ -30,7 +31,8 @@ func runSizes(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer closeAll()
-	requests := slices.DeleteFunc(loads(), func(l Load) bool { return l.Name != postLoad && l.Name != getLoad && l.Name != putLoad })
+	requests := slices.DeleteFunc(loads(),
+		func(l Load) bool { return l.Name != postLoad && l.Name != getLoad && l.Name != putLoad })
 	var reports []*Report
 	for cores, cpus := range []string{m.serverCPUs, m.serverCPUs + "," + m.loadCPUs[:digits(m.loadCPUs)]} {
 		fmt.Fprintf(os.Stderr, "%d of 2 cores\n", cores+1)
@@ -46,8 +48,10 @@ func runSizes(ctx context.Context, o options) (err error) {
 	}
 	m.serverCPUs = o.serverCPUs
 	posts := []Load{
-		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: slices.DeleteFunc(featureNames(all), func(name string) bool { return name == usersRow })},
-		{Name: sizesUser, Method: http.MethodPost, Path: collection, Body: workloadJSON, AsUser: true, Only: []string{usersRow}},
+		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON,
+			Only: slices.DeleteFunc(featureNames(all), func(name string) bool { return name == usersRow })},
+		{Name: sizesUser, Method: http.MethodPost, Path: collection, Body: workloadJSON, AsUser: true,
+			Only: []string{usersRow}},
 	}
 	report, err := m.measure(ctx, o, featureRows(all), posts)
 	if err != nil {
@@ -80,7 +84,8 @@ func sizesTable(p *printer, reports []*Report) error {
 		for cores, r := range reports {
 			x := &r.Results[i]
 			p.printf("| %s | %s | %d | %.0f | %.2f | %.1f | %.0f | %.0f |\n", x.Load, x.Title, cores+1,
-				median(x.Samples, throughputOf), median(x.Samples, func(s Sample) float64 { return s.P99 / 1000 }), median(x.Samples, cpuOf), x.IdleMiB, median(x.Samples, memoryOf))
+				median(x.Samples, throughputOf), median(x.Samples, func(s Sample) float64 { return s.P99 / 1000 }),
+				median(x.Samples, cpuOf), x.IdleMiB, median(x.Samples, memoryOf))
 		}
 	}
 	return p.err
@@ -99,7 +104,8 @@ func featuresTable(p *printer, r *Report, all []Feature) error {
 			title = "nothing"
 		}
 		x := r.result(load, f.Name)
-		p.printf("| %s | %.1f | %s | %.0f | %.0f |\n", title, median(x.Samples, cpuOf), cell(ratio(x.Samples, reference.Samples, cpuOf)), x.IdleMiB, median(x.Samples, memoryOf))
+		p.printf("| %s | %.1f | %s | %.0f | %.0f |\n", title, median(x.Samples, cpuOf),
+			cell(ratio(x.Samples, reference.Samples, cpuOf)), x.IdleMiB, median(x.Samples, memoryOf))
 	}
 	return p.err
 }

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Step is a part of full admission. Each is measured under load by a gateway that takes this step and those before it: the
-// difference to the row before is what the step costs.
+// A Step is a part of full admission. Each is measured under load by a gateway that takes this step and those before
+// it: the difference to the row before is what the step costs.
 type Step struct {
 	Name  string // of the target
 	Title string // in the table
@@ -27,7 +27,8 @@ type Step struct {
 func steps() []Step {
 	open := func(spec map[string]any) {
 		spec["statusSubresource"] = "Disabled"
-		spec["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+		spec["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
+			"x-kubernetes-preserve-unknown-fields": true}}
 	}
 	return []Step{
 		{Name: "gateway-step-read", Title: "the object is read, and its identity checked", Leave: open},
@@ -35,7 +36,8 @@ func steps() []Step {
 			spec["statusSubresource"] = "Disabled"
 			withoutDefaults(spec)
 		}},
-		{Name: "gateway-step-status", Title: "its status is stripped", Leave: func(spec map[string]any) { withoutDefaults(spec) }},
+		{Name: "gateway-step-status", Title: "its status is stripped",
+			Leave: func(spec map[string]any) { withoutDefaults(spec) }},
 		{Name: "gateway-step-defaults", Title: "three defaults are set", Leave: func(map[string]any) {}},
 		{Name: "gateway-step-rules", Title: "five rules judge it", Leave: func(map[string]any) {}, HasRules: true},
 	}
@@ -139,7 +141,8 @@ func runSteps(ctx context.Context, o options) error {
 		return err
 	}
 	defer closeAll()
-	report, err := m.measure(ctx, o, rows, []Load{{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON}})
+	report, err := m.measure(ctx, o, rows,
+		[]Load{{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON}})
 	if err != nil {
 		return err
 	}
@@ -154,7 +157,8 @@ func runSteps(ctx context.Context, o options) error {
 			before := report.Results[i-1].Samples
 			more, moreUser = difference(x.Samples, before, cpuOf), difference(x.Samples, before, userOf)
 		}
-		p.printf("| %s | %.1f | %s | %.1f | %s |\n", x.Title, median(x.Samples, cpuOf), more, median(x.Samples, userOf), moreUser)
+		p.printf("| %s | %.1f | %s | %.1f | %s |\n", x.Title, median(x.Samples, cpuOf), more, median(x.Samples, userOf),
+			moreUser)
 	}
 	return p.err
 }

@@ -31,8 +31,8 @@ const (
 	emulationTarget = "gateway-emulation"
 	identityTarget  = "gateway-identity"
 	contestedTarget = "gateway-contested"
-	// undescribedTarget has policy files about other paths, validatedTarget some about patches, and etagsTarget one that has the
-	// gateway make ETags.
+	// undescribedTarget has policy files about other paths, validatedTarget some about patches, and etagsTarget one
+	// that has the gateway make ETags.
 	undescribedTarget = "gateway-undescribed"
 	validatedTarget   = "gateway-validated"
 	etagsTarget       = "gateway-etags"
@@ -65,14 +65,15 @@ type Target struct {
 	Secure, IsHTTP2 bool
 }
 
-// A Goal is a ratio of CPU time per request, or of another figure, that a target may not exceed, as a median over the rounds.
+// A Goal is a ratio of CPU time per request, or of another figure, that a target may not exceed, as a median over the
+// rounds.
 type Goal struct {
 	Load, Target, Reference string
 	AtMost                  float64
 	// Of are the loads whose time the reference needs together; empty is the same load.
 	Of []string
-	// Beyond, if set, is a target whose time for the same loads is taken off on both sides, so that the goal is about the
-	// rest.
+	// Beyond, if set, is a target whose time for the same loads is taken off on both sides, so that the goal is about
+	// the rest.
 	Beyond string
 	// Figure is what is compared; the zero value is CPU time.
 	Figure figure
@@ -117,7 +118,8 @@ func (m *Machine) peer(name, listen string) []string {
 
 func (m *Machine) gateway(listen string, more ...string) ([]string, error) {
 	admin, err := freeAddress()
-	return append([]string{m.Gateway, "serve", "--listen", listen, "--upstream", "http://" + m.Backend, "--dialect", "Plain", "--admin", admin}, more...), err
+	return append([]string{m.Gateway, "serve", "--listen", listen, "--upstream", "http://" + m.Backend, "--dialect",
+		"Plain", "--admin", admin}, more...), err
 }
 
 // render writes a peer's configuration and returns the file.
@@ -193,20 +195,23 @@ func (m *Machine) start(ctx context.Context, t *Target) (_ *Running, err error) 
 func regoRows() []Target {
 	return []Target{
 		{
-			Name: regoTarget, Title: "**gateway**", OfGateway: true, Check: func(address string) error { return checkRego(address, postRego) },
+			Name: regoTarget, Title: "**gateway**", OfGateway: true,
+			Check: func(address string) error { return checkRego(address, postRego) },
 			Command: func(m *Machine, listen string) ([]string, error) {
 				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "rego"))
 			},
 		},
 		{
-			Name: opaTarget, Title: "`opa run --server`", Ready: "/health", Check: func(address string) error { return checkRego(address, askOPA) },
+			Name: opaTarget, Title: "`opa run --server`", Ready: "/health",
+			Check: func(address string) error { return checkRego(address, askOPA) },
 			Command: func(m *Machine, listen string) ([]string, error) {
 				opa, err := m.buildOPA(context.Background())
 				if err != nil {
 					return nil, err
 				}
 				modules, err := filepath.Glob(filepath.Join(m.Root, "bench", "rego", "*", "*.rego"))
-				return append([]string{opa, "run", "--server", "--addr", listen, "--log-level", "error", "--skip-version-check",
+				return append([]string{opa, "run", "--server", "--addr", listen, "--log-level", "error",
+					"--skip-version-check",
 					filepath.Join(m.Root, "bench", "opa", "decision.rego")}, modules...), err
 			},
 		},
@@ -239,7 +244,8 @@ func featureRows(all []Feature) []Target {
 			title = "**gateway, " + f.Title + "**"
 		}
 		rows = append(rows, Target{
-			Name: f.Name, Title: title, OfGateway: true, IsUnmeasured: !f.IsMeasured, KnowsUsers: f.KnowsUsers, Check: checkAdmission,
+			Name: f.Name, Title: title, OfGateway: true, IsUnmeasured: !f.IsMeasured, KnowsUsers: f.KnowsUsers,
+			Check:   checkAdmission,
 			Command: func(m *Machine, listen string) ([]string, error) { return m.featured(&f, listen) },
 		})
 	}
@@ -280,7 +286,8 @@ func (m *Machine) featureConfig(f *Feature) (file string, err error) {
 		// No server has to listen there: spans that cannot be sent are dropped.
 		telemetry["tracing"] = map[string]any{"endpoint": "http://" + m.Backend, "samplingRatePerMillion": f.Traces}
 	}
-	config := map[string]any{"apiVersion": "admission-gateway.io/v1alpha1", "kind": "GatewayConfiguration", "telemetry": telemetry}
+	config := map[string]any{"apiVersion": "admission-gateway.io/v1alpha1", "kind": "GatewayConfiguration",
+		"telemetry": telemetry}
 	if f.KnowsUsers {
 		config["identity"] = m.identity()
 	}

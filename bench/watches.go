@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// The goals for watches that nothing happens on, and for what does happen: at most so many KB of resident memory for each
-// idle watch, and so many milliseconds from the backend's write to the client's read, both ways over loopback included.
+// The goals for watches that nothing happens on, and for what does happen: at most so many KB of resident memory for
+// each idle watch, and so many milliseconds from the backend's write to the client's read, both ways over loopback
+// included.
 const (
 	maxWatchKB           = 12
 	maxEventMilliseconds = 1
@@ -73,14 +74,16 @@ func runWatches(ctx context.Context, o options) error {
 	}{
 		{"passed as they come", false, []string{"--dialect", "Kubernetes"}},
 		{"passed as they come, by HTTP/2 on both sides", true, []string{"--dialect", "Kubernetes"}},
-		{"completed: defaults of a plain backend's objects", false, []string{"--dialect", "Plain", "--policies", filepath.Join(m.Root, "bench", "policies")}},
+		{"completed: defaults of a plain backend's objects", false,
+			[]string{"--dialect", "Plain", "--policies", filepath.Join(m.Root, "bench", "policies")}},
 	} {
 		r, err := m.watches(ctx, row.title, o.watches, row.isHTTP2, row.flags)
 		if err != nil {
 			return err
 		}
 		each = append(each, r.EachKB)
-		p.printf("| %s | %d | %.1f | %.3f | %.3f | %.3f |\n", r.Title, r.Streams, r.EachKB, r.EventP50, r.EventP99, r.LeaveP50)
+		p.printf("| %s | %d | %.1f | %.3f | %.3f | %.3f |\n", r.Title, r.Streams, r.EachKB, r.EventP50, r.EventP99,
+			r.LeaveP50)
 		reached = reached && r.EachKB <= maxWatchKB && r.EventP50 <= maxEventMilliseconds
 	}
 	part := each[1] / each[0]
@@ -123,7 +126,8 @@ func (m *Machine) watches(ctx context.Context, title string, n int, isHTTP2 bool
 	command := []string{m.Gateway, "serve", "--listen", listen, "--admin", admin}
 	if isHTTP2 {
 		config, err := m.configFile("watches", map[string]any{
-			"upstreams": []any{map[string]any{"name": "backend", "endpoints": []string{"http://" + backend.Addr().String()}, "protocol": "HTTP2"}},
+			"upstreams": []any{map[string]any{"name": "backend",
+				"endpoints": []string{"http://" + backend.Addr().String()}, "protocol": "HTTP2"}},
 		})
 		if err != nil {
 			return result, err
@@ -222,7 +226,8 @@ func (w *watchers) open(n int) error {
 // size returns how many are open.
 func (w *watchers) size() int { return len(w.clients) }
 
-// accept returns the backend's end of the next watch. What the gateway asks on its own account is answered that there is none.
+// accept returns the backend's end of the next watch. What the gateway asks on its own account is answered that there
+// is none.
 func (w *watchers) accept() (net.Conn, error) {
 	for {
 		b, err := w.backend.Accept()

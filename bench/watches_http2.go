@@ -58,7 +58,8 @@ func newHTTP2Watchers(gateway string, backend net.Listener) *http2Watchers {
 func (w *http2Watchers) open(n int) error {
 	for range n {
 		ctx, leave := context.WithCancel(context.Background())
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+collection+"?watch=true&allowWatchBookmarks=true", http.NoBody)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+collection+
+			"?watch=true&allowWatchBookmarks=true", http.NoBody)
 		if err != nil {
 			leave()
 			return err

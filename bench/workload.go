@@ -31,15 +31,16 @@ type Load struct {
 	Name        string
 	Method      string
 	Path        string
-	ContentType string   // application/json by default
-	Body        []byte   // nil for none
-	AsUser      bool     // with the token of a user
-	IsSpread    bool     // over 1000 objects: writes to one object come one after the other
-	IsChanging  bool     // each sets another number of replicas than the one before
-	Connections int      // instead of the generator's; 0 for these
-	IsHTTP2     bool     // by h2load, on connections and streams of its own number
-	PacedBy     string   // the load of whose throughput, with the same target and in the same round, a part is sent in each second
-	Only        []string // the targets that it is sent to; nil for all
+	ContentType string // application/json by default
+	Body        []byte // nil for none
+	AsUser      bool   // with the token of a user
+	IsSpread    bool   // over 1000 objects: writes to one object come one after the other
+	IsChanging  bool   // each sets another number of replicas than the one before
+	Connections int    // instead of the generator's; 0 for these
+	IsHTTP2     bool   // by h2load, on connections and streams of its own number
+	// the load of whose throughput, with the same target and in the same round, a part is sent in each second
+	PacedBy string
+	Only    []string // the targets that it is sent to; nil for all
 }
 
 // headers returns the lines that say what the body is.
@@ -110,9 +111,9 @@ func checkPassThrough(address string) error {
 	return nil
 }
 
-// checkEmulation makes sure that what a plain backend lacks is really supplied: a PUT carries the version that it replaces
-// and leaves the status and what the system owns as they are, one that names another version is refused, and a patch has
-// the same result.
+// checkEmulation makes sure that what a plain backend lacks is really supplied: a PUT carries the version that it
+// replaces and leaves the status and what the system owns as they are, one that names another version is refused, and a
+// patch has the same result.
 func checkEmulation(address string) error {
 	const one = collection + "/" + objectName
 	for _, l := range loads() {
@@ -121,7 +122,8 @@ func checkEmulation(address string) error {
 		}
 		path, body := l.Path, l.Body
 		if l.IsSpread {
-			path, body = path+"-7", bytes.Replace(body, []byte(`"name":"`+objectName+`"`), []byte(`"name":"`+objectName+`-7"`), 1)
+			path, body = path+"-7", bytes.Replace(body, []byte(`"name":"`+objectName+`"`),
+				[]byte(`"name":"`+objectName+`-7"`), 1)
 		}
 		code, answer, err := sendAs(address, l.Method, path, l.ContentType, body)
 		if err == nil && code != http.StatusOK {
@@ -141,7 +143,8 @@ func checkEmulation(address string) error {
 		if err := json.Unmarshal(answer, &got); err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
-		if got.Metadata.ResourceVersion != "1002" || got.Metadata.Generation != 1 || got.Spec.Replicas != 4 || got.Status.ReadyReplicas != 3 {
+		if got.Metadata.ResourceVersion != "1002" || got.Metadata.Generation != 1 || got.Spec.Replicas != 4 ||
+			got.Status.ReadyReplicas != 3 {
 			return fmt.Errorf("%s: the answer is not the changed object with its new version, a generation and the stored status: %s", l.Name, answer)
 		}
 	}
@@ -156,7 +159,8 @@ func checkEmulation(address string) error {
 // checkContested makes sure that the object that many write is changed by each of them.
 func checkContested(address string) error {
 	for _, replicas := range []string{"7", "8"} {
-		code, answer, err := sendAs(address, http.MethodPatch, collection+"/"+contestedName, mergePatch, []byte(`{"spec":{"replicas":`+replicas+`}}`))
+		code, answer, err := sendAs(address, http.MethodPatch, collection+"/"+contestedName, mergePatch,
+			[]byte(`{"spec":{"replicas":`+replicas+`}}`))
 		if err == nil && (code != http.StatusOK || !bytes.Contains(answer, []byte(`"replicas":`+replicas))) {
 			err = fmt.Errorf("a patch of the object that many write: %d %s", code, answer)
 		}
@@ -169,7 +173,8 @@ func checkContested(address string) error {
 
 // checkValidated makes sure that a patch is sent on as the client's own, and that one with an invalid result is not.
 func checkValidated(address string) error {
-	for body, want := range map[string]int{scaling: http.StatusOK, `{"spec":{"replicas":51}}`: http.StatusUnprocessableEntity,
+	for body, want := range map[string]int{scaling: http.StatusOK,
+		`{"spec":{"replicas":51}}`:         http.StatusUnprocessableEntity,
 		`{"spec":{"minReadySeconds":600}}`: http.StatusUnprocessableEntity} {
 		code, answer, err := sendAs(address, http.MethodPatch, collection+"/"+objectName+"-7", mergePatch, []byte(body))
 		if err == nil && code != want {
@@ -230,8 +235,8 @@ func checkETags(address string) error {
 	return nil
 }
 
-// checkAdmission makes sure that every part of the admission that is measured takes place: the status goes, the defaults
-// come, the schema holds, and each of the five rules denies.
+// checkAdmission makes sure that every part of the admission that is measured takes place: the status goes, the
+// defaults come, the schema holds, and each of the five rules denies.
 func checkAdmission(address string) error {
 	admitted, err := exchange(address, http.MethodPost, collection, workloadJSON)
 	if err != nil {
@@ -333,7 +338,8 @@ var regoTargets = []string{regoTarget, opaTarget}
 func regoLoads() []Load {
 	return []Load{
 		{Name: regoLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: []string{regoTarget}},
-		{Name: opaLoad, Method: http.MethodPost, Path: decision, Body: question(workloadJSON), Only: []string{opaTarget}},
+		{Name: opaLoad, Method: http.MethodPost, Path: decision, Body: question(workloadJSON),
+			Only: []string{opaTarget}},
 	}
 }
 
@@ -351,7 +357,8 @@ func checkRego(address string, ask func(address string, object []byte) (denied s
 	for _, wrong := range []struct{ old, new, want string }{
 		{"registry.example.com/payments", "docker.io/payments", "container <web> has an invalid image repo"},
 		{`"team":"payments"`, `"team":"7"`, "does not satisfy allowed regex"},
-		{`"name":"web",`, `"name":"web","securityContext":{"privileged":true},`, "Privileged container is not allowed: web"},
+		{`"name":"web",`, `"name":"web","securityContext":{"privileged":true},`,
+			"Privileged container is not allowed: web"},
 	} {
 		body := bytes.Replace(workloadJSON, []byte(wrong.old), []byte(wrong.new), 1)
 		denied, err := ask(address, body)

@@ -25,8 +25,8 @@ done = function(summary, latency, requests)
 end
 `
 
-// wrkSpread makes wrk write one object after the other, each by its name in path and body. The requests are fixed, as the
-// one of other loads is.
+// wrkSpread makes wrk write one object after the other, each by its name in path and body. The requests are fixed, as
+// the one of other loads is.
 const wrkSpread = `
 local all, n = {}, 0
 init = function(args)
@@ -72,7 +72,8 @@ func (g *Generator) script(l Load) (string, error) {
 		if bytes.Contains(l.Body, []byte("]==]")) {
 			return "", fmt.Errorf("%s: the body does not fit a Lua string", l.Name)
 		}
-		fmt.Fprintf(&b, "wrk.headers[\"Content-Type\"] = %q\nwrk.body = [==[%s]==]\n", cmp.Or(l.ContentType, "application/json"), l.Body)
+		fmt.Fprintf(&b, "wrk.headers[\"Content-Type\"] = %q\nwrk.body = [==[%s]==]\n",
+			cmp.Or(l.ContentType, "application/json"), l.Body)
 	}
 	if l.AsUser {
 		fmt.Fprintf(&b, "wrk.headers[\"Authorization\"] = %q\n", "Bearer "+g.token)
@@ -88,9 +89,10 @@ func (g *Generator) script(l Load) (string, error) {
 	return file, os.WriteFile(file, []byte(b.String()), 0o600)
 }
 
-// run sends the request for the generator's duration and measures the CPU time that the process uses meanwhile. A rate that
-// is not zero is how many are sent in each second. An answer other than 2xx is an error.
-func (g *Generator) run(ctx context.Context, rate float64, script, base string, l Load, under *Process) (Sample, error) {
+// run sends the request for the generator's duration and measures the CPU time that the process uses meanwhile. A rate
+// that is not zero is how many are sent in each second. An answer other than 2xx is an error.
+func (g *Generator) run(ctx context.Context, rate float64, script, base string, l Load,
+	under *Process) (Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.duration+30*time.Second)
 	defer cancel()
 	userBefore, err := under.user()

@@ -25,43 +25,55 @@ var auditedRequests = []struct {
 	{name: "create, invalid", method: "POST", path: widgets, contentType: "application/json", body: `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"wrong"},"spec":{"replicas":-1}}`},
 	{name: "create, no JSON", method: "POST", path: widgets, contentType: "application/json", body: `{"apiVersion":`},
 	{name: "get", method: "GET", path: widgets + "/audited"},
-	{name: "get, as a table", method: "GET", path: widgets + "/audited", headers: []string{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io"}},
+	{name: "get, as a table", method: "GET", path: widgets + "/audited",
+		headers: []string{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io"}},
 	{name: "get, not there", method: "GET", path: widgets + "/nothing"},
 	{name: "list", method: "GET", path: widgets + "?labelSelector=a%3Db&limit=5"},
-	{name: "list, of all namespaces", method: "GET", path: "/apis/e2e.example.com/v1/widgets?fieldSelector=metadata.name%3Daudited"},
-	{name: "watch", method: "GET", path: widgets + "?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Daudited"},
+	{name: "list, of all namespaces", method: "GET",
+		path: "/apis/e2e.example.com/v1/widgets?fieldSelector=metadata.name%3Daudited"},
+	{name: "watch", method: "GET",
+		path: widgets + "?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Daudited"},
 	{name: "update", method: "PUT", path: widgets + "/audited", contentType: "application/json", body: `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"audited","resourceVersion":"RV"},"spec":{"replicas":2}}`},
 	{name: "update, conflict", method: "PUT", path: widgets + "/audited", contentType: "application/json", body: `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"audited","resourceVersion":"1"},"spec":{"replicas":2}}`},
 	{name: "update, of the status", method: "PUT", path: widgets + "/audited/status", contentType: "application/json", body: `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"audited","resourceVersion":"RV"},"status":{"phase":"Ready"}}`},
 	{name: "update, of the scale", method: "PUT", path: widgets + "/audited/scale", contentType: "application/json", body: `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"audited","namespace":"team-a"},"spec":{"replicas":3}}`},
-	{name: "merge patch", method: "PATCH", path: widgets + "/audited", contentType: mergePatch, body: `{"spec":{"image":"y"}}`},
-	{name: "JSON patch", method: "PATCH", path: widgets + "/audited?fieldManager=m", contentType: jsonPatch, body: `[{"op":"replace","path":"/spec/image","value":"z"}]`},
+	{name: "merge patch", method: "PATCH", path: widgets + "/audited", contentType: mergePatch,
+		body: `{"spec":{"image":"y"}}`},
+	{name: "JSON patch", method: "PATCH", path: widgets + "/audited?fieldManager=m", contentType: jsonPatch,
+		body: `[{"op":"replace","path":"/spec/image","value":"z"}]`},
 	{name: "apply", method: "PATCH", path: widgets + "/audited?fieldManager=m&force=true", contentType: applyPatch, body: `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"audited"},"spec":{"image":"a"}}`},
 	{name: "apply, in YAML", method: "PATCH", path: widgets + "/audited?fieldManager=m&force=true", contentType: applyPatch, body: "apiVersion: e2e.example.com/v1\nkind: Widget\nmetadata: {name: audited}\nspec: {image: b}\n"},
-	{name: "delete", method: "DELETE", path: widgets + "/audited", contentType: "application/json", body: `{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`},
+	{name: "delete", method: "DELETE", path: widgets + "/audited", contentType: "application/json",
+		body: `{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`},
 	{name: "delete, not there", method: "DELETE", path: widgets + "/audited"},
 	{name: "delete, a collection", method: "DELETE", path: widgets + "?labelSelector=a%3Dnothing"},
 	{name: "no resource", method: "GET", path: "/version?timeout=1s"},
 	{name: "discovery", method: "GET", path: "/apis/e2e.example.com/v1"},
 	{name: "a resource that is not there", method: "GET", path: "/apis/e2e.example.com/v1/namespaces/team-a/things/t"},
 	{name: "level None", method: "GET", path: "/healthz"},
-	{name: "level None, of a user", method: "GET", path: widgets, headers: []string{"Authorization", "Bearer quiet", "X-Remote-User", "quiet"}},
-	{name: "a long User-Agent", method: "GET", path: "/version", headers: []string{"User-Agent", strings.Repeat("agent ", 300)}},
+	{name: "level None, of a user", method: "GET", path: widgets,
+		headers: []string{"Authorization", "Bearer quiet", "X-Remote-User", "quiet"}},
+	{name: "a long User-Agent", method: "GET", path: "/version",
+		headers: []string{"User-Agent", strings.Repeat("agent ", 300)}},
 	{name: "no User-Agent", method: "GET", path: "/version", headers: []string{"User-Agent", ""}},
-	{name: "through a proxy that nobody trusts", method: "GET", path: "/version", headers: []string{"X-Forwarded-For", "192.0.2.7, 192.0.2.8"}},
+	{name: "through a proxy that nobody trusts", method: "GET", path: "/version",
+		headers: []string{"X-Forwarded-For", "192.0.2.7, 192.0.2.8"}},
 }
 
-// An auditDifference is where the gateway's events are others than the API server's, on purpose. A request of "" is any, and
-// a field that ends in "*" all that begin so; values of "*" are any two.
+// An auditDifference is where the gateway's events are others than the API server's, on purpose. A request of "" is
+// any, and a field that ends in "*" all that begin so; values of "*" are any two.
 type auditDifference struct{ request, field, server, gateway, why string }
 
-// auditDifferences are the ones that docs/observability/audit.md and docs/differences.md have. Of each row there has to be an example.
+// auditDifferences are the ones that docs/observability/audit.md and docs/differences.md have. Of each row there has to
+// be an example.
 var auditDifferences = []auditDifference{
 	{"", "annotations.authorization.k8s.io/decision", `"allow"`, "", "the API server decides that"},
 	{"", "annotations.authorization.k8s.io/reason", `""`, "", "the same"},
-	{"create", "requestObject.spec.replicas", "1", "", "the API server has set the default before it records what was sent"},
+	{"create", "requestObject.spec.replicas", "1", "",
+		"the API server has set the default before it records what was sent"},
 	{"through a proxy that nobody trusts", "sourceIPs*", "*", "*", "what anybody may say of addresses is not believed"},
-	{"delete", "requestObject.apiVersion", `"meta.k8s.io/__internal"`, `"v1"`, "what the client sent, and not a name inside of the API server"},
+	{"delete", "requestObject.apiVersion", `"meta.k8s.io/__internal"`, `"v1"`,
+		"what the client sent, and not a name inside of the API server"},
 	{"a resource that is not there", "responseStatus*", "", "*", "an error that is no Status becomes one (ERR-1)"},
 	{"a resource that is not there", "responseObject*", "", "*", "the same"},
 }
@@ -69,12 +81,13 @@ var auditDifferences = []auditDifference{
 func (k *auditDifference) covers(request string, d fieldDifference) bool {
 	prefix, isPrefix := strings.CutSuffix(k.field, "*")
 	matches := func(want, got string) bool { return want == "*" || want == got }
-	return (k.request == "" || k.request == request) && (k.field == d.field || isPrefix && strings.HasPrefix(d.field, prefix)) &&
+	return (k.request == "" || k.request == request) &&
+		(k.field == d.field || isPrefix && strings.HasPrefix(d.field, prefix)) &&
 		matches(k.server, d.server) && matches(k.gateway, d.gateway)
 }
 
-// TestAuditAsByTheServer: the same requests with the same audit Policy have the same events as by the API server, field by
-// field, but for what is listed.
+// TestAuditAsByTheServer: the same requests with the same audit Policy have the same events as by the API server, field
+// by field, but for what is listed.
 func TestAuditAsByTheServer(t *testing.T) {
 	for _, user := range []string{"auditor", "quiet"} {
 		server.Allow(user, "*")
@@ -83,7 +96,8 @@ func TestAuditAsByTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "audit.log")
-	through := startGatewayWith(t, "upstreams: [{name: main, endpoints: ['"+server.Guarded+"'], dialect: Kubernetes}]\n"+
+	through := startGatewayWith(t, "upstreams: [{name: main, endpoints: ['"+server.Guarded+
+		"'], dialect: Kubernetes}]\n"+
 		"identity: {anonymous: Allow, authenticators: [{requestHeader: {addresses: [127.0.0.0/8]}}]}\n"+
 		"telemetry: {audit: {mode: Batch, log: {path: '"+file+"'}}}\n", nil, "testdata/audit.yaml")
 	played := map[string][]string{}
@@ -96,12 +110,14 @@ func TestAuditAsByTheServer(t *testing.T) {
 				var stored struct {
 					Metadata struct{ ResourceVersion string }
 				}
-				if err := json.Unmarshal([]byte(ask(t, "GET", server.HTTP+widgets+"/audited", "", "").body), &stored); err != nil {
+				if err := json.Unmarshal([]byte(ask(t, "GET", server.HTTP+widgets+"/audited", "", "").body),
+					&stored); err != nil {
 					t.Fatal(err)
 				}
 				body = strings.Replace(body, `"RV"`, `"`+stored.Metadata.ResourceVersion+`"`, 1)
 			}
-			headers := append([]string{"User-Agent", "test/1", "Authorization", "Bearer auditor", "X-Remote-User", "auditor", "Audit-ID", idOf(side, i)}, r.headers...)
+			headers := append([]string{"User-Agent", "test/1", "Authorization", "Bearer auditor", "X-Remote-User",
+				"auditor", "Audit-ID", idOf(side, i)}, r.headers...)
 			got := ask(t, r.method, url+r.path, r.contentType, body, headers...)
 			played[r.name] = append(played[r.name], fmt.Sprint(got.code))
 		}
@@ -149,7 +165,8 @@ func eventsOf(t *testing.T, log []byte) map[string][]map[string]any {
 		}
 		if annotations, ok := e["annotations"].(map[string]any); ok { // of requests that take long there are more
 			maps.DeleteFunc(annotations, func(key string, _ any) bool {
-				return strings.HasPrefix(key, "apiserver.latency.k8s.io/") || key == "admission-gateway.io/configuration" || key == "admission-gateway.io/policies"
+				return strings.HasPrefix(key, "apiserver.latency.k8s.io/") ||
+					key == "admission-gateway.io/configuration" || key == "admission-gateway.io/policies"
 			})
 			if len(annotations) == 0 {
 				delete(e, "annotations")
@@ -193,7 +210,8 @@ func differencesOf(server, gateway []map[string]any) (all []fieldDifference) {
 }
 
 // unlikeFields have other values in any two runs. They are compared by whether they are there.
-var unlikeFields = []string{"auditID", "requestReceivedTimestamp", "stageTimestamp", "uid", "resourceVersion", "creationTimestamp", "generateName", "time"}
+var unlikeFields = []string{"auditID", "requestReceivedTimestamp", "stageTimestamp", "uid", "resourceVersion",
+	"creationTimestamp", "generateName", "time"}
 
 // generated is the name that a server makes for an object.
 var generated = regexp.MustCompile(`dry-[0-9a-z]{5}\b`)

@@ -38,7 +38,8 @@ func changedBy(t *testing.T, d tree, change func(d, metadata tree)) tree {
 }
 
 // systemFields are the members of metadata that the server sets.
-var systemFields = []string{"uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink"}
+var systemFields = []string{"uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds",
+	"managedFields", "selfLink"}
 
 // TestCarriedFields: of a PUT, validating policies see the object that the server's own validating admission sees, with
 // the fields that the server carries over from the stored object: of custom resources and of the server's own kinds.
@@ -61,12 +62,14 @@ func TestCarriedFields(t *testing.T) {
 			// A change has the server look again, if it gave up on its storage, which was not ready yet.
 			nth++
 			ask(t, "DELETE", server.HTTP+definitions+"/carts.carried.example.com", "", "")
-			ask(t, "PATCH", server.HTTP+definitions+"/carts.carried.example.com", "application/merge-patch+json", fmt.Sprintf(`{"metadata":{"annotations":{"nth":"%d"}}}`, nth))
+			ask(t, "PATCH", server.HTTP+definitions+"/carts.carried.example.com", "application/merge-patch+json",
+				fmt.Sprintf(`{"metadata":{"annotations":{"nth":"%d"}}}`, nth))
 			return !strings.Contains(ask(t, "GET", server.HTTP+"/apis", "", "").body, "carried.example.com")
 		})
 	}()
 	for _, name := range []string{"w", "dying"} {
-		if a := ask(t, "PATCH", server.HTTP+widgets+"/"+name+"/status", "application/merge-patch+json", `{"status":{"phase":"Ready"}}`); a.code != 200 {
+		if a := ask(t, "PATCH", server.HTTP+widgets+"/"+name+"/status", "application/merge-patch+json",
+			`{"status":{"phase":"Ready"}}`); a.code != 200 {
 			t.Fatalf("%d %s", a.code, a.body)
 		}
 	}
@@ -74,7 +77,8 @@ func TestCarriedFields(t *testing.T) {
 		t.Fatalf("%d %s", a.code, a.body)
 	}
 	eventually(t, "the definition is established", func() bool {
-		return strings.Contains(ask(t, "GET", server.HTTP+definitions+"/carts.carried.example.com", "", "").body, `"type":"Established"`)
+		return strings.Contains(ask(t, "GET", server.HTTP+definitions+"/carts.carried.example.com", "", "").body,
+			`"type":"Established"`)
 	})
 	changes := map[string]func(d, metadata tree){
 		"unchanged": func(tree, tree) {},
@@ -117,8 +121,10 @@ func TestCarriedFields(t *testing.T) {
 			resource, name, path string
 			isOfStatus           bool
 		}{
-			{"widgets", "w", widgets + "/w", false}, {"widgets", "dying", widgets + "/dying", false}, {"widgets", "w", widgets + "/w/status", true},
-			{"customresourcedefinitions", "carts.carried.example.com", definitions + "/carts.carried.example.com", false},
+			{"widgets", "w", widgets + "/w", false}, {"widgets", "dying", widgets + "/dying", false},
+			{"widgets", "w", widgets + "/w/status", true},
+			{"customresourcedefinitions", "carts.carried.example.com", definitions + "/carts.carried.example.com",
+				false},
 		} {
 			stored := readTree(t, ask(t, "GET", server.HTTP+strings.TrimSuffix(at.path, "/status"), "", "").body)
 			for name, change := range changes {
@@ -145,7 +151,8 @@ func TestCarriedFields(t *testing.T) {
 						}
 					}
 					if !reflect.DeepEqual(got, want) {
-						t.Errorf("policies see\n%s\nthe server's admission\n%s\nof\n%s", written(t, got), written(t, want), body)
+						t.Errorf("policies see\n%s\nthe server's admission\n%s\nof\n%s", written(t, got),
+							written(t, want), body)
 					}
 				})
 			}
@@ -167,8 +174,8 @@ func shownIn(t *testing.T, answer string) string {
 	return shown
 }
 
-// TestReplaceUnchanged: `kubectl replace` of an object as kubectl shows it changes nothing for a policy that compares the
-// object with the stored one.
+// TestReplaceUnchanged: `kubectl replace` of an object as kubectl shows it changes nothing for a policy that compares
+// the object with the stored one.
 func TestReplaceUnchanged(t *testing.T) {
 	const path = "/apis/e2e.example.com/v1/namespaces/replaced/widgets"
 	if a := ask(t, "POST", server.HTTP+path, "application/json", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"image":"a"}}`); a.code != 201 {
@@ -179,10 +186,12 @@ func TestReplaceUnchanged(t *testing.T) {
 	if !ok {
 		t.Fatal(shown)
 	}
-	if out, ok := kubectl(t, through.url, shown, "replace", "-f", "-"); ok || !strings.Contains(out, "nothing changes") {
+	if out, ok := kubectl(t, through.url, shown, "replace", "-f", "-"); ok ||
+		!strings.Contains(out, "nothing changes") {
 		t.Errorf("an unchanged object: %s", out)
 	}
-	if out, ok := kubectl(t, through.url, strings.Replace(shown, "image: a", "image: b", 1), "replace", "-f", "-"); !ok {
+	if out, ok := kubectl(t, through.url, strings.Replace(shown, "image: a", "image: b", 1), "replace", "-f",
+		"-"); !ok {
 		t.Errorf("a changed object: %s", out)
 	}
 }

@@ -10,8 +10,9 @@ import (
 
 var update = flag.Bool("update", false, "record the agreement with the recorded answers where it has risen")
 
-// TestRecordedCases plays what was recorded of servers that enforce policies themselves through the gateway, which enforces
-// them before a server that knows nothing of them. The player is from internal/cases, which says what it compares.
+// TestRecordedCases plays what was recorded of servers that enforce policies themselves through the gateway, which
+// enforces them before a server that knows nothing of them. The player is from internal/cases, which says what it
+// compares.
 func TestRecordedCases(t *testing.T) {
 	suites := os.Getenv("SUITES_DIR")
 	if suites == "" {
@@ -29,11 +30,13 @@ func TestRecordedCases(t *testing.T) {
 	}
 	// To kubectl they are other resources of the same names as in the other tests.
 	defer func() {
-		if out, err := exec.Command(client, "--server", server.HTTP, "delete", "--timeout=60s", "-f", definitions).CombinedOutput(); err != nil {
+		if out, err := exec.Command(client, "--server", server.HTTP, "delete", "--timeout=60s", "-f",
+			definitions).CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	}()
-	args := []string{"test", "-C", "..", "-vet=off", "-ldflags=-s -w", "-count=1", "-v", "-run", "^TestAgreementBeforeKubernetes$", "./internal/cases"}
+	args := []string{"test", "-C", "..", "-vet=off", "-ldflags=-s -w", "-count=1", "-v", "-run",
+		"^TestAgreementBeforeKubernetes$", "./internal/cases"}
 	if *update {
 		args = append(args, "-update")
 	}

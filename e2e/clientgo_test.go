@@ -96,11 +96,13 @@ func TestClientGo(t *testing.T) {
 		t.Errorf("an update of a stale object: %v after %d tries", err, tries)
 	}
 	expect("updated to 4")
-	if _, err := team.Apply(ctx, "informed", newWidget("informed", 5), metav1.ApplyOptions{FieldManager: "cli", Force: true}); err != nil {
+	if _, err := team.Apply(ctx, "informed", newWidget("informed", 5),
+		metav1.ApplyOptions{FieldManager: "cli", Force: true}); err != nil {
 		t.Error(err)
 	}
 	expect("updated to 5")
-	if _, err := team.Apply(ctx, "informed", newWidget("informed", 6), metav1.ApplyOptions{FieldManager: "cli", Force: true}); err == nil {
+	if _, err := team.Apply(ctx, "informed", newWidget("informed", 6),
+		metav1.ApplyOptions{FieldManager: "cli", Force: true}); err == nil {
 		t.Error("what the policy refuses was applied")
 	}
 	for _, name := range []string{"b", "c", "d", "e"} {

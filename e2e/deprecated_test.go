@@ -18,8 +18,10 @@ func TestDeprecatedVersions(t *testing.T) {
 	var collections []string
 	// A version that ends in '-' is deprecated, one that ends in '!' is not served.
 	for i, versions := range []string{
-		"v1alpha1- v1beta1", "v1beta1- v1alpha1", "v1alpha1- v1alpha2- v1beta1- v1beta2 v1!", "v1- v2alpha1 v2beta1", "v1- v1beta1- v2 v10 v3-",
-		"v2- v1", "odd- v1alpha1 zeta", "v1alpha1- odd", "v1beta1-", "v11alpha2- v11alpha10 v11alpha3 v2beta1- v2beta2!",
+		"v1alpha1- v1beta1", "v1beta1- v1alpha1", "v1alpha1- v1alpha2- v1beta1- v1beta2 v1!", "v1- v2alpha1 v2beta1",
+		"v1- v1beta1- v2 v10 v3-",
+		"v2- v1", "odd- v1alpha1 zeta", "v1alpha1- odd", "v1beta1-",
+		"v11alpha2- v11alpha10 v11alpha3 v2beta1- v2beta2!",
 	} {
 		plural := fmt.Sprintf("olds%d", i)
 		fmt.Fprintf(&text, "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s.deprecated.example.com}\n"+
@@ -48,9 +50,11 @@ func TestDeprecatedVersions(t *testing.T) {
 			return want.code != http.StatusTooManyRequests
 		})
 		got := ask(t, method, through.url+path, contentType, body)
-		warnings := slices.Compact(slices.Clone(got.header["Warning"])) // where the request reached the server, its own is there too
+		// where the request reached the server, its own is there too
+		warnings := slices.Compact(slices.Clone(got.header["Warning"]))
 		if got.code != want.code || !slices.Equal(warnings, want.header["Warning"]) {
-			t.Errorf("%s %s: %d %q, the server: %d %q", method, path, got.code, got.header["Warning"], want.code, want.header["Warning"])
+			t.Errorf("%s %s: %d %q, the server: %d %q", method, path, got.code, got.header["Warning"], want.code,
+				want.header["Warning"])
 		}
 		warned += len(want.header["Warning"])
 	}
@@ -59,8 +63,10 @@ func TestDeprecatedVersions(t *testing.T) {
 	}
 	const old = "/apis/deprecated.example.com/v1alpha1/namespaces/team-a/olds0"
 	for _, r := range []struct{ method, path string }{
-		{"GET", old + "/none"}, {"GET", old + "/none/status"}, {"GET", old + "/none/scale"}, {"GET", old + "/none/other"},
-		{"PUT", old + "/none/scale"}, {"DELETE", old + "/none/status"}, {"DELETE", old + "/none"}, {"GET", old + "?watch=true&timeoutSeconds=1"},
+		{"GET", old + "/none"}, {"GET", old + "/none/status"}, {"GET", old + "/none/scale"},
+		{"GET", old + "/none/other"},
+		{"PUT", old + "/none/scale"}, {"DELETE", old + "/none/status"}, {"DELETE", old + "/none"},
+		{"GET", old + "?watch=true&timeoutSeconds=1"},
 		{"GET", "/apis/deprecated.example.com/v1alpha1/olds0"}, {"POST", "/apis/deprecated.example.com/v1alpha1/olds0"},
 		{"GET", "/apis/deprecated.example.com/v1alpha1/olds0/none"},
 	} {

@@ -13,7 +13,8 @@ func TestTutorial(t *testing.T) {
 		}
 	}
 	for _, page := range []string{"docs/tutorial-kubernetes.md", "docs/policies/from-gatekeeper.md"} {
-		out, err := exec.Command("go", "run", "-C", "..", "./internal/doctest/follow", "-gateway", gateway, "-command", "kubectl="+client,
+		out, err := exec.Command("go", "run", "-C", "..", "./internal/doctest/follow", "-gateway", gateway, "-command",
+			"kubectl="+client,
 			"-env", "KUBECONFIG="+writeKubeconfig(t, server.HTTPS, server.CA, "of-alice"), page).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", page, err, out)

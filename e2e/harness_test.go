@@ -69,7 +69,8 @@ func define(file string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	out, err = exec.Command(client, "--server", server.HTTP, "wait", "--for=condition=Established", "--timeout=60s", "-f", file).CombinedOutput()
+	out, err = exec.Command(client, "--server", server.HTTP, "wait", "--for=condition=Established", "--timeout=60s",
+		"-f", file).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -164,7 +165,8 @@ func kubectl(t testing.TB, url, stdin string, args ...string) (out string, ok bo
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, client, append([]string{"--server", url, "--cache-dir", t.TempDir()}, args...)...)
+	command := exec.CommandContext(ctx, client, append([]string{"--server", url, "--cache-dir", t.TempDir()},
+		args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG=/dev/null", "HOME="+t.TempDir())
 	command.Stdin = strings.NewReader(stdin)
 	b, err := command.CombinedOutput()

@@ -23,7 +23,8 @@ func TestHeadersOfErrors(t *testing.T) {
 		}
 		for _, name := range []string{"Cache-Control", "X-Content-Type-Options"} {
 			if direct.header.Get(name) != got.header.Get(name) {
-				t.Errorf("%s: %s is %q without and %q with the gateway", c.name, name, direct.header.Get(name), got.header.Get(name))
+				t.Errorf("%s: %s is %q without and %q with the gateway", c.name, name, direct.header.Get(name),
+					got.header.Get(name))
 			}
 		}
 	}
@@ -48,7 +49,8 @@ func TestQueries(t *testing.T) {
 	} {
 		native, got := ask(t, "GET", server.HTTP+c.target, "", ""), ask(t, "GET", through.url+c.target, "", "")
 		if native.code != c.native || got.code != c.gateway {
-			t.Errorf("%s: %d without and %d with the gateway, want %d and %d: %s", c.target, native.code, got.code, c.native, c.gateway, native.body)
+			t.Errorf("%s: %d without and %d with the gateway, want %d and %d: %s", c.target, native.code, got.code,
+				c.native, c.gateway, native.body)
 		}
 	}
 }

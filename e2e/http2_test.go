@@ -27,8 +27,8 @@ func startSharing(t *testing.T, connections int) *node {
 	return startGatewayWith(t, lines, nil, "testdata/policies.yaml", "testdata/crds.yaml")
 }
 
-// TestWatchesShareConnections holds 1000 watches over as few connections as the API server's 250 streams for each allow, and
-// one more.
+// TestWatchesShareConnections holds 1000 watches over as few connections as the API server's 250 streams for each
+// allow, and one more.
 func TestWatchesShareConnections(t *testing.T) {
 	const watches, connections = 1000, 1000/250 + 1
 	through := startSharing(t, connections)
@@ -49,7 +49,8 @@ func TestWatchesShareConnections(t *testing.T) {
 	for range watches {
 		begun.Add(1)
 		ended.Go(func() {
-			url := through.url + "/apis/e2e.example.com/v1/namespaces/team-b/widgets?watch=true&resourceVersion=" + list.GetResourceVersion()
+			url := through.url + "/apis/e2e.example.com/v1/namespaces/team-b/widgets?watch=true&resourceVersion=" +
+				list.GetResourceVersion()
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 			if err != nil {
 				t.Error(err)
@@ -89,8 +90,10 @@ func TestLeavingServerIsNoError(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	team := widgets.Resource(widgetResource).Namespace("team-b")
-	informer := dynamicinformer.NewFilteredDynamicInformer(widgets, widgetResource, "team-b", 0, cache.Indexers{}, nil).Informer()
-	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { t.Errorf("the watch: %v", err) }); err != nil {
+	informer := dynamicinformer.NewFilteredDynamicInformer(widgets, widgetResource, "team-b", 0, cache.Indexers{},
+		nil).Informer()
+	if err := informer.SetWatchErrorHandler(
+		func(_ *cache.Reflector, err error) { t.Errorf("the watch: %v", err) }); err != nil {
 		t.Fatal(err)
 	}
 	stop := make(chan struct{})

@@ -39,8 +39,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// watched are kinds of Kubernetes that the controllers of kube-controller-manager watch, and that the API server of these tests
-// can serve: those whose group may be one of a CustomResourceDefinition.
+// watched are kinds of Kubernetes that the controllers of kube-controller-manager watch, and that the API server of
+// these tests can serve: those whose group may be one of a CustomResourceDefinition.
 var watched = []struct {
 	group, version, kind, plural string
 	namespaced                   bool
@@ -76,13 +76,17 @@ func defineWatched(t *testing.T, direct *rest.Config) {
 			scope = apiextensionsv1.NamespaceScoped
 		}
 		d := &apiextensionsv1.CustomResourceDefinition{
-			ObjectMeta: metav1.ObjectMeta{Name: k.plural + "." + k.group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a test"}},
+			ObjectMeta: metav1.ObjectMeta{Name: k.plural + "." + k.group,
+				Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a test"}},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: k.group, Scope: scope,
-				Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: k.plural, Singular: strings.ToLower(k.kind), Kind: k.kind, ListKind: k.kind + "List"},
+				Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: k.plural,
+					Singular: strings.ToLower(k.kind), Kind: k.kind, ListKind: k.kind + "List"},
 				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 					Name: k.version, Served: true, Storage: true,
-					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &anything}},
+					Schema: &apiextensionsv1.CustomResourceValidation{
+						OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
+							XPreserveUnknownFields: &anything}},
 				}},
 			},
 		}
@@ -100,7 +104,8 @@ func defineWatched(t *testing.T, direct *rest.Config) {
 		t.Fatal(err)
 	}
 	for _, k := range watched {
-		resource := objects.Resource(schema.GroupVersionResource{Group: k.group, Version: k.version, Resource: k.plural})
+		resource := objects.Resource(schema.GroupVersionResource{Group: k.group, Version: k.version,
+			Resource: k.plural})
 		eventually(t, k.plural+" are served", func() bool {
 			_, err := resource.List(t.Context(), metav1.ListOptions{})
 			return err == nil
@@ -120,7 +125,8 @@ func manySlices() int {
 func slice(i int) *discoveryv1.EndpointSlice {
 	ready, port, name := true, int32(8443), "https"
 	s := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprintf("checkout-%05d", i), Namespace: "payments", Labels: map[string]string{discoveryv1.LabelServiceName: "checkout"}},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("checkout-%05d", i), Namespace: "payments",
+			Labels: map[string]string{discoveryv1.LabelServiceName: "checkout"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
 	}
@@ -146,7 +152,8 @@ func createSlices(t *testing.T, direct *rest.Config) {
 	for range 16 {
 		workers.Go(func() {
 			for i := range next {
-				if _, err := client.DiscoveryV1().EndpointSlices("payments").Create(t.Context(), slice(i), metav1.CreateOptions{}); err != nil {
+				if _, err := client.DiscoveryV1().EndpointSlices("payments").Create(t.Context(), slice(i),
+					metav1.CreateOptions{}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -164,8 +171,10 @@ func createSlices(t *testing.T, direct *rest.Config) {
 // dynamic ones, and the ones on definitions, in protobuf. All objects arrive, also in LISTs of
 // 10,000, in pages and compressed, and no answer comes in more pieces than the server's own.
 func TestInformers(t *testing.T) {
-	direct := &rest.Config{Host: server.HTTPS, TLSClientConfig: rest.TLSClientConfig{CAFile: server.CA}, QPS: 100_000, Burst: 100_000}
-	direct.ContentType = runtime.ContentTypeJSON // typed clients write protobuf by default, which custom resources are not read in
+	direct := &rest.Config{Host: server.HTTPS, TLSClientConfig: rest.TLSClientConfig{CAFile: server.CA}, QPS: 100_000,
+		Burst: 100_000}
+	// typed clients write protobuf by default, which custom resources are not read in
+	direct.ContentType = runtime.ContentTypeJSON
 	defineWatched(t, direct)
 	createSlices(t, direct)
 	if t.Failed() {
@@ -178,7 +187,8 @@ func TestInformers(t *testing.T) {
 	}
 	through.QPS, through.Burst = 1000, 1000
 	controllers := rest.CopyConfig(through)
-	controllers.ContentType, controllers.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	controllers.ContentType, controllers.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+
+		","+runtime.ContentTypeJSON
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
@@ -230,7 +240,8 @@ func runInformers(ctx context.Context, t *testing.T, direct, through, controller
 	collector := metadatainformer.NewSharedInformerFactory(ofMetadata, 0)
 	namespaces := dynamicinformer.NewDynamicSharedInformerFactory(ofObjects, 0)
 	definitions := definitioninformers.NewSharedInformerFactory(ofDefinitions, 0)
-	caches := map[string]cache.SharedIndexInformer{"definitions": definitions.Apiextensions().V1().CustomResourceDefinitions().Informer()}
+	caches := map[string]cache.SharedIndexInformer{
+		"definitions": definitions.Apiextensions().V1().CustomResourceDefinitions().Informer()}
 	for _, k := range watched {
 		resource := schema.GroupVersionResource{Group: k.group, Version: k.version, Resource: k.plural}
 		generic, err := shared.ForResource(resource)
@@ -275,8 +286,10 @@ func runInformers(ctx context.Context, t *testing.T, direct, through, controller
 		}
 	}
 	for _, i := range []int{0, manySlices() / 2, manySlices() - 1} {
-		object, found, err := caches["typed endpointslices"].GetStore().GetByKey(fmt.Sprintf("payments/checkout-%05d", i))
-		if got, ok := object.(*discoveryv1.EndpointSlice); !found || err != nil || !ok || !equality.Semantic.DeepEqual(got.Endpoints, slice(i).Endpoints) {
+		object, found, err := caches["typed endpointslices"].GetStore().GetByKey(fmt.Sprintf("payments/checkout-%05d",
+			i))
+		if got, ok := object.(*discoveryv1.EndpointSlice); !found || err != nil || !ok ||
+			!equality.Semantic.DeepEqual(got.Endpoints, slice(i).Endpoints) {
 			t.Errorf("EndpointSlice %d is %v, %v", i, object, err)
 		}
 	}
@@ -289,7 +302,8 @@ func runInformers(ctx context.Context, t *testing.T, direct, through, controller
 		t.Fatal(err)
 	}
 	leases := changes.CoordinationV1().Leases("payments")
-	lease, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "manager"}}, metav1.CreateOptions{})
+	lease, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "manager"}},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,10 +324,11 @@ func runInformers(ctx context.Context, t *testing.T, direct, through, controller
 	}
 }
 
-// compareLists reads LISTs of everything directly and through the gateway, plain and compressed, in JSON and protobuf: the
-// objects are the same, in about as few chunks.
+// compareLists reads LISTs of everything directly and through the gateway, plain and compressed, in JSON and protobuf:
+// the objects are the same, in about as few chunks.
 func compareLists(t *testing.T, direct, through *rest.Config) {
-	const slices, definitions = "/apis/discovery.k8s.io/v1/endpointslices", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	const slices, definitions = "/apis/discovery.k8s.io/v1/endpointslices",
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	const metadataOnly = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	for _, c := range []struct{ path, accept, encoding string }{
 		{slices, runtime.ContentTypeJSON, "identity"},
@@ -325,13 +340,17 @@ func compareLists(t *testing.T, direct, through *rest.Config) {
 	} {
 		want, straight := listRaw(t, direct, c.path, c.accept, c.encoding)
 		got, chunks := listRaw(t, through, c.path, c.accept, c.encoding)
-		t.Logf("%s as %s, %s: %d bytes in %d chunks, directly %d", c.path, c.accept, c.encoding, len(got), chunks, straight)
+		t.Logf("%s as %s, %s: %d bytes in %d chunks, directly %d", c.path, c.accept, c.encoding, len(got), chunks,
+			straight)
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s as %s, %s: %d bytes came, directly %d others", c.path, c.accept, c.encoding, len(got), len(want))
+			t.Errorf("%s as %s, %s: %d bytes came, directly %d others", c.path, c.accept, c.encoding, len(got),
+				len(want))
 		}
-		// The API server may send all in one chunk. A record of TLS has 16 KiB at most, and is smaller on a new connection.
+		// The API server may send all in one chunk. A record of TLS has 16 KiB at most, and is smaller on a new
+		// connection.
 		if most := straight + len(got)/(8<<10) + 20; chunks > most {
-			t.Errorf("%s as %s, %s: %d bytes came in %d chunks, want at most %d", c.path, c.accept, c.encoding, len(got), chunks, most)
+			t.Errorf("%s as %s, %s: %d bytes came in %d chunks, want at most %d", c.path, c.accept, c.encoding,
+				len(got), chunks, most)
 		}
 	}
 }

@@ -24,11 +24,17 @@ func TestKubectl(t *testing.T) {
 	}{
 		{args: "apply -f -", stdin: object, want: "widget.e2e.example.com/kubectl created"},
 		{args: "apply -f -", stdin: object, want: "widget.e2e.example.com/kubectl unchanged"},
-		{args: "apply -f -", stdin: strings.Replace(object, "replicas: 2", "replicas: 3", 1), want: "widget.e2e.example.com/kubectl configured"},
-		{args: "apply -f -", stdin: strings.Replace(object, "replicas: 2", "replicas: 9", 1), want: denied, fails: true},
-		{args: "diff -f -", stdin: strings.Replace(object, "replicas: 2", "replicas: 4", 1), want: "+  replicas: 4", fails: true}, // 1: there are differences
-		{args: "apply --server-side --force-conflicts -f -", stdin: object, want: "widget.e2e.example.com/kubectl serverside-applied"},
-		{args: "apply --server-side --force-conflicts -f -", stdin: strings.Replace(object, "replicas: 2", "replicas: 9", 1), want: denied, fails: true},
+		{args: "apply -f -", stdin: strings.Replace(object, "replicas: 2", "replicas: 3", 1),
+			want: "widget.e2e.example.com/kubectl configured"},
+		{args: "apply -f -", stdin: strings.Replace(object, "replicas: 2", "replicas: 9", 1), want: denied,
+			fails: true},
+		// 1: there are differences
+		{args: "diff -f -", stdin: strings.Replace(object, "replicas: 2", "replicas: 4", 1), want: "+  replicas: 4",
+			fails: true},
+		{args: "apply --server-side --force-conflicts -f -", stdin: object,
+			want: "widget.e2e.example.com/kubectl serverside-applied"},
+		{args: "apply --server-side --force-conflicts -f -",
+			stdin: strings.Replace(object, "replicas: 2", "replicas: 9", 1), want: denied, fails: true},
 		{args: "get widgets kubectl -n team-a", want: "NAME      REPLICAS\nkubectl   2"},
 		{args: "get wd kubectl -n team-a -o jsonpath={.spec.replicas}", want: "2"},
 		{args: "patch widget kubectl -n team-a --type merge -p {\"spec\":{\"image\":\"b\"}}", want: "patched"},

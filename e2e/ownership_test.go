@@ -67,42 +67,59 @@ func TestOwnership(t *testing.T) {
 		native, gateway                       []string
 	}{
 		{
-			"an apply creates", "PATCH", "/owned?fieldManager=m", applyPatch, widget("owned", `,"labels":{"app":"web"}},"spec":{"parts":[{"name":"m"}]}`), 201,
+			"an apply creates", "PATCH", "/owned?fieldManager=m", applyPatch,
+			widget("owned", `,"labels":{"app":"web"}},"spec":{"parts":[{"name":"m"}]}`), 201,
 			[]string{`m Apply: metadata.labels.app spec.parts.k:{"name":"m"}.name`},
 			[]string{`m Apply: metadata.labels.app metadata.labels.parts metadata.labels.team spec.parts.k:{"name":"m"}.name`},
 		},
 		{
-			"another applier changes what policies set", "PATCH", "/owned?fieldManager=n", applyPatch, widget("owned", `},"spec":{"parts":[{"name":"n"}]}`), 200,
-			[]string{`m Apply: metadata.labels.app spec.parts.k:{"name":"m"}.name`, `n Apply: spec.parts.k:{"name":"n"}.name`},
+			"another applier changes what policies set", "PATCH", "/owned?fieldManager=n", applyPatch,
+			widget("owned", `},"spec":{"parts":[{"name":"n"}]}`), 200,
+			[]string{`m Apply: metadata.labels.app spec.parts.k:{"name":"m"}.name`,
+				`n Apply: spec.parts.k:{"name":"n"}.name`},
 			[]string{`m Apply: metadata.labels.app metadata.labels.team spec.parts.k:{"name":"m"}.name`, `n Apply: metadata.labels.parts spec.parts.k:{"name":"n"}.name`},
 		},
 		{
-			"the first one applies the same again", "PATCH", "/owned?fieldManager=m", applyPatch, widget("owned", `,"labels":{"app":"web"}},"spec":{"parts":[{"name":"m"}]}`), 200,
-			[]string{`m Apply: metadata.labels.app spec.parts.k:{"name":"m"}.name`, `n Apply: spec.parts.k:{"name":"n"}.name`},
+			"the first one applies the same again", "PATCH", "/owned?fieldManager=m", applyPatch,
+			widget("owned", `,"labels":{"app":"web"}},"spec":{"parts":[{"name":"m"}]}`), 200,
+			[]string{`m Apply: metadata.labels.app spec.parts.k:{"name":"m"}.name`,
+				`n Apply: spec.parts.k:{"name":"n"}.name`},
 			[]string{`m Apply: metadata.labels.app metadata.labels.team spec.parts.k:{"name":"m"}.name`, `n Apply: metadata.labels.parts spec.parts.k:{"name":"n"}.name`},
 		},
 		{
-			"a conflict over what is asked for", "PATCH", "/owned?fieldManager=n", applyPatch, widget("owned", `,"labels":{"app":"db"}},"spec":{"parts":[{"name":"n"},{"name":"n2"}]}`), 409,
-			[]string{`m Apply: metadata.labels.app spec.parts.k:{"name":"m"}.name`, `n Apply: spec.parts.k:{"name":"n"}.name`},
+			"a conflict over what is asked for", "PATCH", "/owned?fieldManager=n", applyPatch,
+			widget("owned", `,"labels":{"app":"db"}},"spec":{"parts":[{"name":"n"},{"name":"n2"}]}`), 409,
+			[]string{`m Apply: metadata.labels.app spec.parts.k:{"name":"m"}.name`,
+				`n Apply: spec.parts.k:{"name":"n"}.name`},
 			[]string{`m Apply: metadata.labels.app metadata.labels.team spec.parts.k:{"name":"m"}.name`, `n Apply: metadata.labels.parts spec.parts.k:{"name":"n"}.name`},
 		},
 		{
-			"forced", "PATCH", "/owned?fieldManager=n&force=true", applyPatch, widget("owned", `,"labels":{"app":"db"}},"spec":{"parts":[{"name":"n"}]}`), 200,
-			[]string{`m Apply: spec.parts.k:{"name":"m"}.name`, `n Apply: metadata.labels.app spec.parts.k:{"name":"n"}.name`},
+			"forced", "PATCH", "/owned?fieldManager=n&force=true", applyPatch,
+			widget("owned", `,"labels":{"app":"db"}},"spec":{"parts":[{"name":"n"}]}`), 200,
+			[]string{`m Apply: spec.parts.k:{"name":"m"}.name`,
+				`n Apply: metadata.labels.app spec.parts.k:{"name":"n"}.name`},
 			[]string{`m Apply: metadata.labels.team spec.parts.k:{"name":"m"}.name`, `n Apply: metadata.labels.app metadata.labels.parts spec.parts.k:{"name":"n"}.name`},
 		},
 		{
-			"a merge patch that changes nothing of policies", "PATCH", "/owned?fieldManager=editor", mergePatch, `{"spec":{"image":"b"}}`, 200,
-			[]string{`editor Update: spec.image`, `m Apply: spec.parts.k:{"name":"m"}.name`, `n Apply: metadata.labels.app spec.parts.k:{"name":"n"}.name`},
+			"a merge patch that changes nothing of policies", "PATCH", "/owned?fieldManager=editor", mergePatch,
+			`{"spec":{"image":"b"}}`, 200,
+			[]string{`editor Update: spec.image`, `m Apply: spec.parts.k:{"name":"m"}.name`,
+				`n Apply: metadata.labels.app spec.parts.k:{"name":"n"}.name`},
 			[]string{`editor Update: spec.image`, `m Apply: metadata.labels.team spec.parts.k:{"name":"m"}.name`, `n Apply: metadata.labels.app metadata.labels.parts spec.parts.k:{"name":"n"}.name`},
 		},
 		{
-			"a JSON patch that does", "PATCH", "/owned?fieldManager=editor", jsonPatch, `[{"op":"add","path":"/spec/parts/-","value":{"name":"e"}}]`, 200,
-			[]string{`editor Update: spec.image spec.parts.k:{"name":"e"}.name`, `m Apply: spec.parts.k:{"name":"m"}.name`, `n Apply: metadata.labels.app spec.parts.k:{"name":"n"}.name`},
-			[]string{`editor Update: metadata.labels.parts spec.image spec.parts.k:{"name":"e"}.name`, `m Apply: metadata.labels.team spec.parts.k:{"name":"m"}.name`, `n Apply: metadata.labels.app spec.parts.k:{"name":"n"}.name`},
+			"a JSON patch that does", "PATCH", "/owned?fieldManager=editor", jsonPatch,
+			`[{"op":"add","path":"/spec/parts/-","value":{"name":"e"}}]`, 200,
+			[]string{`editor Update: spec.image spec.parts.k:{"name":"e"}.name`,
+				`m Apply: spec.parts.k:{"name":"m"}.name`,
+				`n Apply: metadata.labels.app spec.parts.k:{"name":"n"}.name`},
+			[]string{`editor Update: metadata.labels.parts spec.image spec.parts.k:{"name":"e"}.name`,
+				`m Apply: metadata.labels.team spec.parts.k:{"name":"m"}.name`,
+				`n Apply: metadata.labels.app spec.parts.k:{"name":"n"}.name`},
 		},
 		{
-			"an applier after that", "PATCH", "/owned?fieldManager=n", applyPatch, widget("owned", `,"labels":{"app":"db"}},"spec":{"parts":[{"name":"n"},{"name":"n2"}]}`), 200,
+			"an applier after that", "PATCH", "/owned?fieldManager=n", applyPatch,
+			widget("owned", `,"labels":{"app":"db"}},"spec":{"parts":[{"name":"n"},{"name":"n2"}]}`), 200,
 			[]string{`editor Update: spec.image spec.parts.k:{"name":"e"}.name`, `m Apply: spec.parts.k:{"name":"m"}.name`, `n Apply: metadata.labels.app spec.parts.k:{"name":"n"}.name spec.parts.k:{"name":"n2"}.name`},
 			[]string{`editor Update: spec.image spec.parts.k:{"name":"e"}.name`, `m Apply: metadata.labels.team spec.parts.k:{"name":"m"}.name`, `n Apply: metadata.labels.app metadata.labels.parts spec.parts.k:{"name":"n"}.name spec.parts.k:{"name":"n2"}.name`},
 		},
@@ -114,12 +131,15 @@ func TestOwnership(t *testing.T) {
 		{
 			"an update that changes nothing of policies", "PUT", "/made?fieldManager=other", create, widget("made", `,"labels":{"team":"a","parts":"0"},"resourceVersion":"$RV"},"spec":{"image":"b"}`), 200,
 			[]string{`cli Update: spec.replicas`, `other Update: spec.image`},
-			[]string{`cli Update: metadata.labels.parts metadata.labels.team spec.replicas`, `other Update: spec.image`},
+			[]string{`cli Update: metadata.labels.parts metadata.labels.team spec.replicas`,
+				`other Update: spec.image`},
 		},
 		{
-			"an update that leaves out what policies set", "PUT", "/made?fieldManager=other", create, widget("made", `,"resourceVersion":"$RV"},"spec":{"image":"b","parts":[{"name":"x"}]}`), 200,
+			"an update that leaves out what policies set", "PUT", "/made?fieldManager=other", create,
+			widget("made", `,"resourceVersion":"$RV"},"spec":{"image":"b","parts":[{"name":"x"}]}`), 200,
 			[]string{`cli Update: spec.replicas`, `other Update: spec.image spec.parts.k:{"name":"x"}.name`},
-			[]string{`cli Update: metadata.labels.team spec.replicas`, `other Update: metadata.labels.parts spec.image spec.parts.k:{"name":"x"}.name`},
+			[]string{`cli Update: metadata.labels.team spec.replicas`,
+				`other Update: metadata.labels.parts spec.image spec.parts.k:{"name":"x"}.name`},
 		},
 	} {
 		t.Run(step.name, func(t *testing.T) {
@@ -143,7 +163,8 @@ func TestOwnership(t *testing.T) {
 				stored := ownedAt(t, side.stored+"/"+name)
 				bodies[i], labels[i] = a.body, fmt.Sprint(stored.Metadata.Labels)
 				if got := stored.owners(); !slices.Equal(got, side.want) {
-					t.Errorf("%s: owned by\n%s\nwant\n%s", side.collection, strings.Join(got, "\n"), strings.Join(side.want, "\n"))
+					t.Errorf("%s: owned by\n%s\nwant\n%s", side.collection, strings.Join(got, "\n"),
+						strings.Join(side.want, "\n"))
 				}
 			}
 			if labels[0] != labels[1] {
@@ -172,7 +193,8 @@ func TestDryRunOfCreation(t *testing.T) {
 	for _, url := range []string{server.HTTP, through.url} {
 		a := ask(t, "PATCH", url+widgets+"/never?fieldManager=cli&dryRun=All", applyPatch, body)
 		var o owned
-		if err := json.Unmarshal([]byte(a.body), &o); err != nil || a.code != http.StatusCreated || o.Metadata.ResourceVersion != "" {
+		if err := json.Unmarshal([]byte(a.body), &o); err != nil || a.code != http.StatusCreated ||
+			o.Metadata.ResourceVersion != "" {
 			t.Errorf("%s answered %d %s", url, a.code, a.body)
 		}
 	}

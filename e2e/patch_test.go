@@ -43,7 +43,8 @@ func read(t *testing.T, a answer) (w stored) {
 	return w
 }
 
-// What a policy changes of the result of a patch is stored with it, and who owns the rest is as without the gateway (RW-3).
+// What a policy changes of the result of a patch is stored with it, and who owns the rest is as without the gateway
+// (RW-3).
 func TestPatchedAndMutated(t *testing.T) {
 	through := startGateway(t, "testdata/mutating.yaml")
 	item := through.url + widgets + "/mutated"
@@ -105,7 +106,8 @@ func TestPatchesRace(t *testing.T) {
 				contentType, body := mergePatch, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
 				switch random.IntN(3) {
 				case 0:
-					contentType, body = jsonPatch, fmt.Sprintf(`[{"op":"replace","path":"/spec/replicas","value":%d}]`, replicas)
+					contentType, body = jsonPatch, fmt.Sprintf(`[{"op":"replace","path":"/spec/replicas","value":%d}]`,
+						replicas)
 				case 1:
 					contentType, url = applyPatch, url+"?force=true&fieldManager=cli"
 					body = fmt.Sprintf(`{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"raced"},"spec":{"replicas":%d}}`, replicas)

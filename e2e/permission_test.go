@@ -8,14 +8,15 @@ import (
 )
 
 // TestForbiddenAsByTheServer: users without permission are refused in the server's own words, byte for byte but for the
-// end of the line, where a policy would deny it; and users with permission get the policy's message. What is asked of the server for that
-// is in no other words than the request's own.
+// end of the line, where a policy would deny it; and users with permission get the policy's message. What is asked of
+// the server for that is in no other words than the request's own.
 func TestForbiddenAsByTheServer(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("the-gateway"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	through := startGatewayWith(t, "upstreams: [{name: main, endpoints: ['"+server.Guarded+"'], dialect: Kubernetes, tokenFile: "+token+"}]\n", nil, "testdata/denying.yaml")
+	through := startGatewayWith(t, "upstreams: [{name: main, endpoints: ['"+server.Guarded+
+		"'], dialect: Kubernetes, tokenFile: "+token+"}]\n", nil, "testdata/denying.yaml")
 	server.Allow("the-gateway", "create subjectaccessreviews")
 	server.Allow("boss", "*")
 	server.Reason("bob", `RBAC: clusterrole.rbac.authorization.k8s.io "<writers>" not found`)
@@ -42,7 +43,8 @@ func TestForbiddenAsByTheServer(t *testing.T) {
 		{"PATCH", deployments + "/web?fieldManager=m", applyPatch, deployment},
 		{"PATCH", deployments + "/web?fieldManager=m&force=true", applyPatch, deployment},
 		{"DELETE", deployments + "/web", "", ""},
-		{"DELETE", deployments + "/web", "application/json", `{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`},
+		{"DELETE", deployments + "/web", "application/json",
+			`{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`},
 		{"DELETE", deployments, "", ""},
 		{"DELETE", deployments + "?labelSelector=app%3Da&fieldSelector=metadata.name%3Dweb", "", ""},
 		{"PUT", deployments + "/web/scale", "application/json", scale},
@@ -51,7 +53,8 @@ func TestForbiddenAsByTheServer(t *testing.T) {
 		{"PATCH", deployments + "/web/status", mergePatch, `{"status":{}}`},
 		{"POST", leases, "application/json", lease},
 		{"PUT", leases + "/l", "application/json", lease},
-		{"POST", widgets, "application/json", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w"}}`},
+		{"POST", widgets, "application/json",
+			`{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w"}}`},
 		{"POST", "/api/v1/nodes", "application/json", node},
 		{"PUT", "/api/v1/nodes/n", "application/json", node},
 		{"PATCH", "/api/v1/nodes/n/status", mergePatch, `{"status":{}}`},
@@ -79,7 +82,8 @@ func TestForbiddenAsByTheServer(t *testing.T) {
 			want := ask(t, c.method, server.Guarded+c.path, c.contentType, c.body, header...)
 			got := ask(t, c.method, through.url+c.path, c.contentType, c.body, header...)
 			if got.code != want.code || strings.TrimSpace(got.body) != strings.TrimSpace(want.body) {
-				t.Errorf("%s %s as %q:\ngot  %d %s\nwant %d %s", c.method, c.path, as, got.code, got.body, want.code, want.body)
+				t.Errorf("%s %s as %q:\ngot  %d %s\nwant %d %s", c.method, c.path, as, got.code, got.body, want.code,
+					want.body)
 			}
 			if want.code != 403 && want.code != 401 {
 				t.Errorf("%s %s as %q: the server lets it pass: %d", c.method, c.path, as, want.code)
@@ -99,7 +103,8 @@ func TestForbiddenAsByTheServer(t *testing.T) {
 	if asked := server.Reviews(); len(asked) != 1 || asked[0] != "boss create deployments" {
 		t.Errorf("asked %q", asked)
 	}
-	if got := ask(t, "GET", through.url+widgets, "", "", "Authorization", "Bearer alice"); got.code != 403 || len(server.Reviews()) > 0 {
+	if got := ask(t, "GET", through.url+widgets, "", "", "Authorization", "Bearer alice"); got.code != 403 ||
+		len(server.Reviews()) > 0 {
 		t.Errorf("a list is answered %d %s", got.code, got.body)
 	}
 }

@@ -21,8 +21,9 @@ import (
 	"k8s.io/utils/exec"
 )
 
-// startPods serves one pod, web in team-a: as a kubelet does, by the streaming server of container runtimes, and in front of
-// that with the handlers of kube-apiserver, which speak WebSocket to clients and SPDY to kubelets. It returns the URL.
+// startPods serves one pod, web in team-a: as a kubelet does, by the streaming server of container runtimes, and in
+// front of that with the handlers of kube-apiserver, which speak WebSocket to clients and SPDY to kubelets. It returns
+// the URL.
 func startPods(t testing.TB) string {
 	t.Helper()
 	kubelet := httptest.NewServer(http.HandlerFunc(serveKubelet))
@@ -43,13 +44,16 @@ func startPods(t testing.TB) string {
 			q := r.URL.Query()
 			to := location("/"+sub, r)
 			translator := apiproxy.NewStreamTranslatorHandler(to, http.DefaultTransport, 0, apiproxy.Options{
-				Stdin: q.Get("stdin") == "true", Stdout: q.Get("stdout") == "true", Stderr: q.Get("stderr") == "true", Tty: q.Get("tty") == "true"})
-			apiproxy.NewTranslatingHandler(upgrading(to), translator, wsstream.IsWebSocketRequestWithStreamCloseProtocol).ServeHTTP(w, r)
+				Stdin: q.Get("stdin") == "true", Stdout: q.Get("stdout") == "true", Stderr: q.Get("stderr") == "true",
+				Tty: q.Get("tty") == "true"})
+			apiproxy.NewTranslatingHandler(upgrading(to), translator,
+				wsstream.IsWebSocketRequestWithStreamCloseProtocol).ServeHTTP(w, r)
 		})
 	}
 	mux.HandleFunc(pod+"/portforward", func(w http.ResponseWriter, r *http.Request) {
 		handler := upgrading(location("/portforward", r))
-		apiproxy.NewTranslatingHandler(handler, apiproxy.NewTunnelingHandler(handler), wsstream.IsWebSocketRequestWithTunnelingProtocol).ServeHTTP(w, r)
+		apiproxy.NewTranslatingHandler(handler, apiproxy.NewTunnelingHandler(handler),
+			wsstream.IsWebSocketRequestWithTunnelingProtocol).ServeHTTP(w, r)
 	})
 	mux.HandleFunc(pod+"/log", func(w http.ResponseWriter, _ *http.Request) {
 		for i := range 3 { // each line is there before the next one is written
@@ -101,7 +105,8 @@ func kubeletQuery(of url.Values) url.Values {
 
 func serveKubelet(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/portforward" {
-		portforward.ServePortForward(w, r, container{}, "web", "", &portforward.V4Options{}, time.Hour, time.Minute, portforward.SupportedProtocols)
+		portforward.ServePortForward(w, r, container{}, "web", "", &portforward.V4Options{}, time.Hour, time.Minute,
+			portforward.SupportedProtocols)
 		return
 	}
 	options, err := remotecommand.NewOptions(r)
@@ -114,14 +119,16 @@ func serveKubelet(w http.ResponseWriter, r *http.Request) {
 		remotecommand.ServeAttach(w, r, container{}, "web", "", "app", options, time.Hour, time.Minute, protocols)
 		return
 	}
-	remotecommand.ServeExec(w, r, container{}, "web", "", "app", r.URL.Query()["command"], options, time.Hour, time.Minute, protocols)
+	remotecommand.ServeExec(w, r, container{}, "web", "", "app", r.URL.Query()["command"], options, time.Hour,
+		time.Minute, protocols)
 }
 
 // container is the one container of the pod.
 type container struct{}
 
 // ExecInContainer knows three commands: cat, fail and size, which waits for the size of the terminal.
-func (container) ExecInContainer(ctx context.Context, _, _, _ string, command []string, in io.Reader, out, err io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (container) ExecInContainer(ctx context.Context, _, _, _ string, command []string, in io.Reader, out,
+	err io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	switch strings.Join(command, " ") {
 	case "cat":
 		_, e := io.Copy(out, in)
@@ -142,7 +149,8 @@ func (container) ExecInContainer(ctx context.Context, _, _, _ string, command []
 }
 
 // AttachContainer echoes.
-func (container) AttachContainer(_ context.Context, _, _, _ string, in io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize) error {
+func (container) AttachContainer(_ context.Context, _, _, _ string, in io.Reader, out, _ io.WriteCloser, _ bool,
+	_ <-chan remotecommand.TerminalSize) error {
 	_, err := io.Copy(out, in)
 	return err
 }

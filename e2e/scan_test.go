@@ -26,8 +26,8 @@ func scan(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// TestScan: a scan reads the resources that policies match from an API server, page by page, judges each object once and changes
-// nothing; the server takes the reports.
+// TestScan: a scan reads the resources that policies match from an API server, page by page, judges each object once
+// and changes nothing; the server takes the reports.
 func TestScan(t *testing.T) {
 	if err := define("testdata/policyreports.yaml"); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,8 @@ func TestScan(t *testing.T) {
 		wait.Go(func() {
 			for i := range next {
 				body := fmt.Sprintf(`{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w-%d","labels":{"team":"team-%d"}},"spec":{"replicas":%d}}`, i, i%2, i)
-				if a := ask(t, http.MethodPost, server.HTTP+"/apis/e2e.example.com/v1/namespaces/"+namespace+"/widgets", "application/json", body); a.code != http.StatusCreated {
+				if a := ask(t, http.MethodPost, server.HTTP+"/apis/e2e.example.com/v1/namespaces/"+namespace+"/widgets",
+					"application/json", body); a.code != http.StatusCreated {
 					t.Error(a.code, a.body)
 				}
 			}
@@ -73,10 +74,12 @@ spec:
 			t.Fatal(err)
 		}
 		// Other tests may have left objects elsewhere. The server has no kinds of Kubernetes' own.
-		if report.Objects < scanned || report.Denied != 20 || report.Findings != 20 || report.Unjudged != 0 || len(report.Notes) > 1 {
+		if report.Objects < scanned || report.Denied != 20 || report.Findings != 20 || report.Unjudged != 0 ||
+			len(report.Notes) > 1 {
 			t.Errorf("%s: %+v", as, report)
 		}
-		if report.Resources["widgets.e2e.example.com"].Denied != 20 || report.Groups["team-1"].Denied != 10 || len(report.Resources) != 1 {
+		if report.Resources["widgets.e2e.example.com"].Denied != 20 || report.Groups["team-1"].Denied != 10 ||
+			len(report.Resources) != 1 {
 			t.Errorf("%s: %+v", as, report)
 		}
 	}
@@ -84,7 +87,8 @@ spec:
 	if out, ok := kubectl(t, server.HTTP, reports, "apply", "--server-side", "--validate=strict", "-f", "-"); !ok {
 		t.Fatal(out)
 	}
-	stored := ask(t, http.MethodGet, server.HTTP+"/apis/wgpolicyk8s.io/v1alpha2/namespaces/"+namespace+"/policyreports/gateway-scan", "", "").body
+	stored := ask(t, http.MethodGet, server.HTTP+"/apis/wgpolicyk8s.io/v1alpha2/namespaces/"+namespace+
+		"/policyreports/gateway-scan", "", "").body
 	var kept struct {
 		Summary struct{ Pass, Fail int }
 		Results []struct{ Result, Policy string }
@@ -92,7 +96,8 @@ spec:
 	if err := json.Unmarshal([]byte(stored), &kept); err != nil {
 		t.Fatal(err)
 	}
-	if kept.Summary.Fail != 20 || kept.Summary.Pass < 600 || len(kept.Results) != 20 || kept.Results[0].Result != "fail" || kept.Results[0].Policy != "sizes" {
+	if kept.Summary.Fail != 20 || kept.Summary.Pass < 600 || len(kept.Results) != 20 ||
+		kept.Results[0].Result != "fail" || kept.Results[0].Policy != "sizes" {
 		t.Errorf("stored %s", strings.TrimSpace(stored))
 	}
 }

@@ -124,7 +124,8 @@ func TestStateIsWatched(t *testing.T) {
 		if got := widget(t, "DELETE", server.HTTP, "state", "direct-"+image, "", ""); got != "200" {
 			t.Fatal(got)
 		}
-		becomes(t, "201", func() string { return widget(t, "TRY", g.url, "state", "through-"+image, "", `{"image":"`+image+`"}`) })
+		becomes(t, "201",
+			func() string { return widget(t, "TRY", g.url, "state", "through-"+image, "", `{"image":"`+image+`"}`) })
 	}
 }
 
@@ -146,7 +147,8 @@ func TestLiveParams(t *testing.T) {
 	}
 	scale := ask(t, "GET", g.url+"/apis/e2e.example.com/v1/namespaces/bounded/widgets/w/scale", "", "")
 	grown := strings.Replace(scale.body, `"replicas":3`, `"replicas":7`, 1)
-	if a := ask(t, "PUT", g.url+"/apis/e2e.example.com/v1/namespaces/bounded/widgets/w/scale", "application/json", grown); a.code != 422 {
+	if a := ask(t, "PUT", g.url+"/apis/e2e.example.com/v1/namespaces/bounded/widgets/w/scale", "application/json",
+		grown); a.code != 422 {
 		t.Errorf("scaled over the limit: %d %s", a.code, a.body)
 	}
 	if got := widget(t, "PATCH", server.HTTP, "bounded", "limit", "", `{"replicas":9}`); got != "200" {
@@ -159,7 +161,8 @@ func TestLiveParams(t *testing.T) {
 func TestDeleteCollectionIsAdmitted(t *testing.T) {
 	g := gatewayWith(t, keptWidgets)
 	const collection = "/apis/e2e.example.com/v1/namespaces/kept/widgets"
-	for name, metadata := range map[string]string{"a": `,"labels":{"in":"it"}`, "b": `,"labels":{"in":"it","keep":"y"}`, "c": ``} {
+	for name, metadata := range map[string]string{"a": `,"labels":{"in":"it"}`, "b": `,"labels":{"in":"it","keep":"y"}`,
+		"c": ``} {
 		if got := widget(t, "POST", g.url, "kept", name, metadata, `{}`); got != "201" {
 			t.Fatal(got)
 		}
@@ -176,10 +179,12 @@ func TestDeleteCollectionIsAdmitted(t *testing.T) {
 	if a := ask(t, "DELETE", g.url+collection+"?labelSelector=in%3Dit", "", ""); a.code != 422 || left() != "a b c" {
 		t.Errorf("answered %d %s, left %s", a.code, a.body, left())
 	}
-	if a := ask(t, "DELETE", g.url+collection+"?labelSelector=in%3Dit,keep%21%3Dy", "", ""); a.code != 200 || left() != "b c" {
+	if a := ask(t, "DELETE", g.url+collection+"?labelSelector=in%3Dit,keep%21%3Dy", "", ""); a.code != 200 ||
+		left() != "b c" {
 		t.Errorf("answered %d %s, left %s", a.code, a.body, left())
 	}
-	if out, ok := kubectl(t, g.url, "", "delete", "widgets", "--all", "-n", "kept"); ok || !strings.Contains(out, "must be kept") || left() != "b" {
+	if out, ok := kubectl(t, g.url, "", "delete", "widgets", "--all", "-n", "kept"); ok ||
+		!strings.Contains(out, "must be kept") || left() != "b" {
 		t.Errorf("kubectl printed %s, left %s", out, left())
 	}
 }

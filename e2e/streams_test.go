@@ -54,8 +54,8 @@ func executors(t *testing.T, gateway string, o *corev1.PodExecOptions) map[strin
 	return map[string]remotecommand.Executor{"WebSocket": websocket, "SPDY": old, "WebSocket, else SPDY": both}
 }
 
-// TestExec runs commands in a container by WebSocket and by SPDY: their streams in full, their exit codes, the size of the
-// terminal, and what a policy denies.
+// TestExec runs commands in a container by WebSocket and by SPDY: their streams in full, their exit codes, the size of
+// the terminal, and what a policy denies.
 func TestExec(t *testing.T) {
 	through := startGatewayBefore(t, startPods(t), "testdata/connect.yaml")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -66,30 +66,35 @@ func TestExec(t *testing.T) {
 		}
 	}
 	input := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
-	run(t, corev1.PodExecOptions{Command: []string{"cat"}, Stdin: true, Stdout: true, Stderr: true}, func(t *testing.T, e remotecommand.Executor) {
-		var out, errs bytes.Buffer
-		err := e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: bytes.NewReader(input), Stdout: &out, Stderr: &errs})
-		if err != nil || !bytes.Equal(out.Bytes(), input) || errs.Len() > 0 {
-			t.Errorf("%v; %d of %d bytes came back, errors %q", err, out.Len(), len(input), errs.String())
-		}
-	})
-	run(t, corev1.PodExecOptions{Command: []string{"fail"}, Stdout: true, Stderr: true}, func(t *testing.T, e remotecommand.Executor) {
-		var out, errs bytes.Buffer
-		err := e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &errs})
-		var code execerrors.CodeExitError
-		if !errors.As(err, &code) || code.Code != 3 || errs.String() != "it failed\n" {
-			t.Errorf("%v, %q", err, errs.String())
-		}
-	})
-	run(t, corev1.PodExecOptions{Command: []string{"size"}, Stdin: true, Stdout: true, TTY: true}, func(t *testing.T, e remotecommand.Executor) {
-		var out bytes.Buffer
-		sizes := make(terminal, 1)
-		sizes <- &remotecommand.TerminalSize{Width: 132, Height: 43}
-		err := e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader(""), Stdout: &out, Tty: true, TerminalSizeQueue: sizes})
-		if err != nil || out.String() != "132 x 43" {
-			t.Errorf("%v, %q", err, out.String())
-		}
-	})
+	run(t, corev1.PodExecOptions{Command: []string{"cat"}, Stdin: true, Stdout: true, Stderr: true},
+		func(t *testing.T, e remotecommand.Executor) {
+			var out, errs bytes.Buffer
+			err := e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: bytes.NewReader(input), Stdout: &out,
+				Stderr: &errs})
+			if err != nil || !bytes.Equal(out.Bytes(), input) || errs.Len() > 0 {
+				t.Errorf("%v; %d of %d bytes came back, errors %q", err, out.Len(), len(input), errs.String())
+			}
+		})
+	run(t, corev1.PodExecOptions{Command: []string{"fail"}, Stdout: true, Stderr: true},
+		func(t *testing.T, e remotecommand.Executor) {
+			var out, errs bytes.Buffer
+			err := e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &errs})
+			var code execerrors.CodeExitError
+			if !errors.As(err, &code) || code.Code != 3 || errs.String() != "it failed\n" {
+				t.Errorf("%v, %q", err, errs.String())
+			}
+		})
+	run(t, corev1.PodExecOptions{Command: []string{"size"}, Stdin: true, Stdout: true, TTY: true},
+		func(t *testing.T, e remotecommand.Executor) {
+			var out bytes.Buffer
+			sizes := make(terminal, 1)
+			sizes <- &remotecommand.TerminalSize{Width: 132, Height: 43}
+			err := e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader(""), Stdout: &out,
+				Tty: true, TerminalSizeQueue: sizes})
+			if err != nil || out.String() != "132 x 43" {
+				t.Errorf("%v, %q", err, out.String())
+			}
+		})
 	run(t, corev1.PodExecOptions{Command: []string{"sh"}, Stdout: true}, func(t *testing.T, e remotecommand.Executor) {
 		err := e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: io.Discard})
 		if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'shells' with binding 'shells' denied request: may not run a shell") {
@@ -191,8 +196,10 @@ func TestKubectlStreams(t *testing.T) {
 	}
 	for _, setting := range []string{"true", "false"} { // by WebSocket, by SPDY
 		t.Run("port-forward with KUBECTL_PORT_FORWARD_WEBSOCKETS="+setting, func(t *testing.T) {
-			command := exec.Command(client, "--server", through.url, "--cache-dir", t.TempDir(), "port-forward", "pod/web", "-n", "team-a", ":80")
-			command.Env = append(os.Environ(), "KUBECONFIG=/dev/null", "HOME="+t.TempDir(), "KUBECTL_PORT_FORWARD_WEBSOCKETS="+setting)
+			command := exec.Command(client, "--server", through.url, "--cache-dir", t.TempDir(), "port-forward",
+				"pod/web", "-n", "team-a", ":80")
+			command.Env = append(os.Environ(), "KUBECONFIG=/dev/null", "HOME="+t.TempDir(),
+				"KUBECTL_PORT_FORWARD_WEBSOCKETS="+setting)
 			command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			out, err := command.StdoutPipe()
 			if err != nil {
@@ -203,7 +210,8 @@ func TestKubectlStreams(t *testing.T) {
 				t.Fatal(err)
 			}
 			line, err := bufio.NewReader(out).ReadString('\n')
-			if address, _, found := strings.Cut(strings.TrimPrefix(line, "Forwarding from "), " ->"); err != nil || !found {
+			if address, _, found := strings.Cut(strings.TrimPrefix(line, "Forwarding from "), " ->"); err != nil ||
+				!found {
 				t.Errorf("kubectl printed %q, %v", line, err)
 			} else {
 				echo(t, address, 'x')

@@ -33,8 +33,8 @@ func writeKubeconfig(t *testing.T, server, ca, token string) string {
 	return file
 }
 
-// startSecureGateway runs the gateway between TLS and TLS, before the API server that a kubeconfig of its own names. It returns
-// the kubeconfig of a user.
+// startSecureGateway runs the gateway between TLS and TLS, before the API server that a kubeconfig of its own names. It
+// returns the kubeconfig of a user.
 func startSecureGateway(t *testing.T, policies ...string) (kubeconfig string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,11 +53,12 @@ func startSecureGateway(t *testing.T, policies ...string) (kubeconfig string) {
 	return writeKubeconfig(t, through.url, crt, "of-alice")
 }
 
-// kubectl and client-go by TLS to the gateway, which goes by TLS to the API server that its own kubeconfig names. Each request
-// comes with the credentials of whose it is.
+// kubectl and client-go by TLS to the gateway, which goes by TLS to the API server that its own kubeconfig names. Each
+// request comes with the credentials of whose it is.
 func TestTLS(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte(strings.ReplaceAll(boundedReplicas, "'bounded'", "'secure'")), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(strings.ReplaceAll(boundedReplicas, "'bounded'", "'secure'")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	user := startSecureGateway(t, policy, "testdata/policies.yaml", "testdata/crds.yaml")
@@ -66,7 +67,8 @@ func TestTLS(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		command := exec.CommandContext(ctx, client, append([]string{"--kubeconfig", user, "--cache-dir", t.TempDir(), "-n", "secure"}, args...)...)
+		command := exec.CommandContext(ctx, client,
+			append([]string{"--kubeconfig", user, "--cache-dir", t.TempDir(), "-n", "secure"}, args...)...)
 		command.Env, command.Stdin = append(os.Environ(), "HOME="+t.TempDir()), strings.NewReader(stdin)
 		b, err := command.CombinedOutput()
 		return string(b), err == nil

@@ -29,7 +29,8 @@ func TestTransparent(t *testing.T) {
 			}
 			if got != want {
 				at = max(0, at-500)
-				t.Errorf("through the gateway:\n%.1000s\nfrom the server:\n%.1000s", got[min(at, len(got)):], want[min(at, len(want)):])
+				t.Errorf("through the gateway:\n%.1000s\nfrom the server:\n%.1000s", got[min(at, len(got)):],
+					want[min(at, len(want)):])
 			}
 		})
 	}
@@ -49,8 +50,8 @@ func played(t *testing.T, url, name string) []string {
 	return strings.Split(masked(string(out)), "\n-- ")
 }
 
-// changing matches what differs from one answer to the next of the same server. A server under load sends now and then in
-// chunks what else has a length.
+// changing matches what differs from one answer to the next of the same server. A server under load sends now and then
+// in chunks what else has a length.
 var changing = regexp.MustCompile(`"(uid|resourceVersion|creationTimestamp|time)":"[^"]*"` +
 	`|(uid|resourceVersion|creationTimestamp|time): [^\n]*|(Audit-Id|Date|Content-Length|Transfer-Encoding|Last-Modified): [^\n]*`)
 

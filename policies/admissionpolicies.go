@@ -21,7 +21,8 @@ func (v *validatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv
 	v.bound.policies = append(v.bound.policies, boundPolicy[*vap.Policy, *vap.Binding]{
 		from: o, match: p.Spec.MatchConstraints, params: p.Spec.ParamKind,
 		compile: func(states []string) (*vap.Policy, field.ErrorList) {
-			return vap.Compiler{States: states, Common: l.common, FindsKind: l.findsKind(p.Spec.ParamKind)}.CompileUnbound(p)
+			return vap.Compiler{States: states, Common: l.common,
+				FindsKind: l.findsKind(p.Spec.ParamKind)}.CompileUnbound(p)
 		},
 		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
 			return vap.Compiler{States: states, Common: l.common}.Review(p, kinds)
@@ -59,7 +60,8 @@ func (m *mutatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv1.
 	m.bound.policies = append(m.bound.policies, boundPolicy[*mutate.Policy, *mutate.Binding]{
 		from: o, match: p.Spec.MatchConstraints, params: p.Spec.ParamKind,
 		compile: func(states []string) (*mutate.Policy, field.ErrorList) {
-			return mutate.Compiler{States: states, Common: l.common, FindsKind: l.findsKind(p.Spec.ParamKind)}.CompileUnbound(p)
+			return mutate.Compiler{States: states, Common: l.common,
+				FindsKind: l.findsKind(p.Spec.ParamKind)}.CompileUnbound(p)
 		},
 		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
 			return mutate.Compiler{States: states, Common: l.common}.Review(p, kinds)
@@ -71,7 +73,8 @@ func (m *mutatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv1.
 // parameters.
 func (m *mutatingPolicies) binding(l *loader, o *manifest.Object, b *admissionv1.MutatingAdmissionPolicyBinding) {
 	l.useAnnotation(o, b.Annotations)
-	if _, version := o.GroupVersion(); version == "v1alpha1" && b.Spec.ParamRef != nil && b.Spec.ParamRef.ParameterNotFoundAction == nil {
+	if _, version := o.GroupVersion(); version == "v1alpha1" && b.Spec.ParamRef != nil &&
+		b.Spec.ParamRef.ParameterNotFoundAction == nil {
 		b.Spec.ParamRef.ParameterNotFoundAction = new(admissionv1.DenyAction)
 	}
 	compiled, errs := mutate.CompileBinding(b)

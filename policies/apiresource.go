@@ -113,11 +113,13 @@ func (l *loader) apiResource(o *manifest.Object, a *APIResource) {
 
 // described adds a resource, or an operation, that is described at a path of an APIResource.
 func (l *loader) described(
-	o *manifest.Object, a *APIResource, r *resource.Resource, v *apiextensionsv1.CustomResourceValidation, at *field.Path,
+	o *manifest.Object, a *APIResource, r *resource.Resource, v *apiextensionsv1.CustomResourceValidation,
+	at *field.Path,
 	scale *apiextensionsv1.CustomResourceSubresourceScale,
 ) {
 	options := schema.Options{
-		Path: at.Child("schema", "openAPIV3Schema"), Resource: r.Envelope == resource.Kubernetes, Namespaced: r.Namespaced, Scale: scale,
+		Path: at.Child("schema", "openAPIV3Schema"), Resource: r.Envelope == resource.Kubernetes,
+		Namespaced: r.Namespaced, Scale: scale,
 	}
 	described := reuse.OfObject(l.kept, &l.findings, o, "schema", at.String(), func(f *findings) describedSchema {
 		return schemaOf(f, o, v, a.Spec.Defaults == defaultsLeft, options)
@@ -130,7 +132,8 @@ func (l *loader) described(
 		l.plans.note(o, compiled.Programs())
 		l.failing(o, compiled.Programs())
 	}
-	loaded := loadedResource{Resource: r, compiled: compiledResource{schema: compiled, unfilled: described.unfilled}, at: origin{o, at.String()}, rollout: a.Spec.Rollout}
+	loaded := loadedResource{Resource: r, compiled: compiledResource{schema: compiled, unfilled: described.unfilled},
+		at: origin{o, at.String()}, rollout: a.Spec.Rollout}
 	if v != nil {
 		loaded.compiled.props = v.OpenAPIV3Schema
 	}
@@ -145,9 +148,10 @@ type describedSchema struct {
 }
 
 // schemaOf compiles the schema of an APIResource. Without a schema objects may be anything, but
-// for the metadata of Kubernetes' objects, which is the same for all. leavesDefaults says that literal defaults are left to the
-// API.
-func schemaOf(f *findings, o *manifest.Object, v *apiextensionsv1.CustomResourceValidation, leavesDefaults bool, options schema.Options) describedSchema {
+// for the metadata of Kubernetes' objects, which is the same for all. leavesDefaults says that literal defaults are
+// left to the API.
+func schemaOf(f *findings, o *manifest.Object, v *apiextensionsv1.CustomResourceValidation, leavesDefaults bool,
+	options schema.Options) describedSchema {
 	var left []string
 	props := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	switch {
@@ -176,8 +180,8 @@ const (
 	defaultsLeft   = "Off"
 )
 
-// dropDefaults takes the defaults out of a schema, and appends the paths of the fields that had one and may be missing, as
-// [cel.NewUnfilled] takes them.
+// dropDefaults takes the defaults out of a schema, and appends the paths of the fields that had one and may be missing,
+// as [cel.NewUnfilled] takes them.
 func dropDefaults(p *apiextensionsv1.JSONSchemaProps, path string, fields []string) []string {
 	p.Default = nil
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
@@ -244,18 +248,21 @@ func (s *APIResourceSpec) hasStatus() bool {
 	return s.StatusSubresource != "Disabled"
 }
 
-// hasOwnQuery reports whether the parameters of queries are the API's own, as an ordinary API's are unless the file says
-// otherwise, or says that the gateway supplies dry runs or selectors.
+// hasOwnQuery reports whether the parameters of queries are the API's own, as an ordinary API's are unless the file
+// says otherwise, or says that the gateway supplies dry runs or selectors.
 func (s *APIResourceSpec) hasOwnQuery() bool {
 	if s.QueryOptions == "" {
-		return s.Envelope != resource.Kubernetes.String() && s.Backend.DryRun != "Emulated" && s.Backend.Selectors != "Emulated"
+		return s.Envelope != resource.Kubernetes.String() && s.Backend.DryRun != "Emulated" &&
+			s.Backend.Selectors != "Emulated"
 	}
 	return s.QueryOptions == "Backend"
 }
 
-// leavesStatusOpen reports whether the schema has a field that looks like a status, and the file does not say whose it is.
+// leavesStatusOpen reports whether the schema has a field that looks like a status, and the file does not say whose it
+// is.
 func (s *APIResourceSpec) leavesStatusOpen() bool {
-	if s.Envelope == resource.Kubernetes.String() || s.StatusSubresource != "" || s.Fields != nil && s.Fields.Status != nil || s.Schema == nil {
+	if s.Envelope == resource.Kubernetes.String() || s.StatusSubresource != "" || s.Fields != nil &&
+		s.Fields.Status != nil || s.Schema == nil {
 		return false
 	}
 	_, found := s.Schema.OpenAPIV3Schema.Properties["status"]
@@ -273,7 +280,8 @@ func (s *APIResourceSpec) writes() resource.Writes {
 	if s.YAMLBodies == "Allowed" {
 		w.MediaTypes = []string{yamlType}
 	}
-	for _, v := range []resource.FieldValidation{resource.FieldValidationIgnore, resource.FieldValidationWarn, resource.FieldValidationStrict} {
+	for _, v := range []resource.FieldValidation{resource.FieldValidationIgnore, resource.FieldValidationWarn,
+		resource.FieldValidationStrict} {
 		if s.FieldValidation == v.String() {
 			w.FieldValidation = v
 		}

@@ -15,13 +15,16 @@ import (
 // applicableFiles is what was taken so far, as the analysis of what can apply sees it.
 func (l *loader) applicableFiles() applicability.Files {
 	f := applicability.Files{
-		Objects: slices.Collect(maps.Values(l.known)), States: l.set.states, PlainKinds: l.plain, Routes: l.gateway.Routes, IsUnused: l.mayBeUnused,
-		Resources: make([]applicability.Resource, len(l.resources)), Operations: make([]applicability.Operation, len(l.documented)),
+		Objects: slices.Collect(maps.Values(l.known)), States: l.set.states, PlainKinds: l.plain,
+		Routes: l.gateway.Routes, IsUnused: l.mayBeUnused,
+		Resources:  make([]applicability.Resource, len(l.resources)),
+		Operations: make([]applicability.Operation, len(l.documented)),
 		ParamKinds: map[schema.GroupKind]bool{}, HeldKinds: map[schema.GroupKind]bool{},
 	}
 	for i := range l.resources {
 		r := &l.resources[i]
-		f.Resources[i] = applicability.Resource{Resource: r.Resource, From: r.at.from, At: r.at.path, Props: r.compiled.props}
+		f.Resources[i] = applicability.Resource{Resource: r.Resource, From: r.at.from, At: r.at.path,
+			Props: r.compiled.props}
 	}
 	for i := range l.documented {
 		d := &l.documented[i]

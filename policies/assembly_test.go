@@ -60,8 +60,8 @@ func foundIn(dir string, found []Finding, severities ...Severity) (lines []strin
 	return lines
 }
 
-// A document may consist of several files of its folder, which are no policy files of their own then. What is found in them
-// has their lines.
+// A document may consist of several files of its folder, which are no policy files of their own then. What is found in
+// them has their lines.
 func TestFilesOfDocuments(t *testing.T) {
 	dir := testutil.WriteFiles(t, orderFiles())
 	for _, path := range []string{dir, filepath.Join(dir, "api.yaml")} {
@@ -119,7 +119,8 @@ func TestFilesThatAreRefused(t *testing.T) {
 	} {
 		files := orderFiles()
 		files["api.yaml"] = strings.Replace(api, "'schemas/order.yaml'", "'"+ref+"'", 1)
-		root := testutil.WriteFiles(t, map[string]string{"other/order.yaml": "type: object\n", "p/schemas/order.txt": "type: object\n"})
+		root := testutil.WriteFiles(t,
+			map[string]string{"other/order.yaml": "type: object\n", "p/schemas/order.txt": "type: object\n"})
 		dir := filepath.Join(root, "p")
 		for name, text := range files {
 			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o750); err != nil {
@@ -182,8 +183,10 @@ EXTENDSactions:
 
 // An overlay changes a document before it is compiled; what is found in what it adds has its lines.
 func TestOverlays(t *testing.T) {
-	for _, extends := range []string{"", "extends: shop.yaml\n", "extends: https://example.com/api/shop.yaml\n", "extends: ./shop.yaml\n"} {
-		dir := testutil.WriteFiles(t, map[string]string{"shop.yaml": shop, "ours.yaml": strings.Replace(overlay, "EXTENDS", extends, 1)})
+	for _, extends := range []string{"", "extends: shop.yaml\n", "extends: https://example.com/api/shop.yaml\n",
+		"extends: ./shop.yaml\n"} {
+		dir := testutil.WriteFiles(t,
+			map[string]string{"shop.yaml": shop, "ours.yaml": strings.Replace(overlay, "EXTENDS", extends, 1)})
 		set, found := Load([]string{dir})
 		if set == nil {
 			t.Fatal(found)
@@ -208,7 +211,8 @@ func TestOverlays(t *testing.T) {
 func TestOverlaysThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"overlay: 1.1.0\ninfo: {title: a, version: b}\nactions: [{target: $, update: {}}]\n", "a.yaml:1: overlay: must be of version 1.0 of the Overlay specification, not '1.1.0'"},
-		{"overlay: 1.0.0\ninfo: {title: a}\nactions: [{target: $, update: {}}]\n", "a.yaml:2: info: must have a `version`"},
+		{"overlay: 1.0.0\ninfo: {title: a}\nactions: [{target: $, update: {}}]\n",
+			"a.yaml:2: info: must have a `version`"},
 		{"overlay: 1.0.0\ninfo: {title: a, version: b}\n", "a.yaml:1: actions: must be a list of at least one action"},
 		{"overlay: 1.0.0\ninfo: {title: a, version: b}\nactions:\n- {target: $.paths, updat: {}}\n",
 			"a.yaml:4: actions[0]: must have an `update`, or `remove: true`\na.yaml:4: actions[0].updat: must be one of 'target', 'description', 'update', 'remove', or begin with 'x-'"},
@@ -227,7 +231,8 @@ func TestOverlaysThatAreRefused(t *testing.T) {
 			t.Errorf("%s\ngot  %s\nwant %s", c.text, got, c.want)
 		}
 	}
-	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": strings.Replace(overlay, "EXTENDS", "", 1), "shop.yaml": shop, "b.yaml": strings.NewReplacer("/orders", "/carts", "Order", "Cart").Replace(shop)})
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": strings.Replace(overlay, "EXTENDS", "", 1),
+		"shop.yaml": shop, "b.yaml": strings.NewReplacer("/orders", "/carts", "Order", "Cart").Replace(shop)})
 	_, found := Load([]string{dir})
 	if got := strings.Join(foundIn(dir, found, Error), "\n"); got != "a.yaml:1: must name the document that it changes by `extends`, since there are 2" {
 		t.Error(got)
@@ -243,8 +248,10 @@ func TestHashOfDocuments(t *testing.T) {
 		}
 		return set.Hash()
 	}
-	document := source.File{Name: "api.yaml", Data: []byte(strings.Replace(shop, "'#/components/schemas/Order'", "a.yaml", 1))}
-	a, b := []byte("type: object\nproperties: {a: {type: string}}\n"), []byte("type: object\nproperties: {b: {type: string}}\n")
+	document := source.File{Name: "api.yaml",
+		Data: []byte(strings.Replace(shop, "'#/components/schemas/Order'", "a.yaml", 1))}
+	a, b := []byte("type: object\nproperties: {a: {type: string}}\n"),
+		[]byte("type: object\nproperties: {b: {type: string}}\n")
 	other := strings.NewReplacer("'#/components/schemas/Order'", "b.yaml", "/orders", "/carts").Replace(shop)
 	second := source.File{Name: "two.yaml", Data: []byte(other)}
 	if one, two := hash(document, second, source.File{Name: "a.yaml", Data: a}, source.File{Name: "b.yaml", Data: b}),

@@ -37,11 +37,13 @@ rules:
 // TestAuditPolicyFindings: what kube-apiserver finds in a Policy is said with its line.
 func TestAuditPolicyFindings(t *testing.T) {
 	for _, c := range []struct{ name, files, want string }{
-		{"no rules", auditPolicyHead + "rules: []", "a.yaml:3: rules: Required value: a policy without rules records nothing"},
+		{"no rules", auditPolicyHead + "rules: []",
+			"a.yaml:3: rules: Required value: a policy without rules records nothing"},
 		{"level", auditPolicyHead + "rules:\n- level: All", `a.yaml:4: rules[0].level: Unsupported value: "All": supported values: "None", "Metadata", "Request", "RequestResponse"`},
 		{"two", auditPolicyHead + "rules: [{level: None}]\n---\n" + auditPolicyHead + "rules: [{level: None}]",
 			"a.yaml:6: kind: must be the only audit Policy; another one is in DIR/a.yaml:2"},
-		{"version", "apiVersion: audit.k8s.io/v1beta1\nkind: Policy\nrules: []", "a.yaml:1: apiVersion: must be 'audit.k8s.io/v1', not 'audit.k8s.io/v1beta1'"},
+		{"version", "apiVersion: audit.k8s.io/v1beta1\nkind: Policy\nrules: []",
+			"a.yaml:1: apiVersion: must be 'audit.k8s.io/v1', not 'audit.k8s.io/v1beta1'"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.files})
@@ -59,7 +61,8 @@ func TestAuditPolicyFindings(t *testing.T) {
 // TestAuditPolicyWithoutPlace: rules without a place for events, and a place without rules, are found.
 func TestAuditPolicyWithoutPlace(t *testing.T) {
 	rules := testutil.WriteFiles(t, map[string]string{"a.yaml": auditPolicyHead + "rules: [{level: Metadata}]"})
-	none := testutil.WriteFiles(t, map[string]string{"b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}"})
+	none := testutil.WriteFiles(t,
+		map[string]string{"b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}"})
 	for _, c := range []struct {
 		dir   string
 		sinks []string

@@ -30,15 +30,18 @@ type APIResourceBackend struct {
 // settings are the values by the names of capabilities.
 func (b *APIResourceBackend) settings() map[string]string {
 	return map[string]string{
-		"versions": b.Versions, "scale": b.Scale, "patch": b.Patch, "generateName": b.GenerateName, "systemMetadata": b.SystemMetadata,
-		"selectors": b.Selectors, "dryRun": b.DryRun, "deletion": b.Deletion, "listEnvelope": b.ListEnvelope, "existingNames": b.ExistingNames,
+		"versions": b.Versions, "scale": b.Scale, "patch": b.Patch, "generateName": b.GenerateName,
+		"systemMetadata": b.SystemMetadata,
+		"selectors":      b.Selectors, "dryRun": b.DryRun, "deletion": b.Deletion, "listEnvelope": b.ListEnvelope,
+		"existingNames": b.ExistingNames,
 	}
 }
 
 const (
 	// passedErrors says that errors of a plain backend reach clients unchanged.
 	passedErrors = "Pass"
-	// problemFormat says that refusals of the gateway are problem details, templateFormat that an ErrorTemplate writes them.
+	// problemFormat says that refusals of the gateway are problem details, templateFormat that an ErrorTemplate writes
+	// them.
 	problemFormat  = "Problem"
 	templateFormat = "Template"
 )
@@ -63,7 +66,8 @@ func setBackend(r *resource.Resource, settings map[string]string) {
 			r.Backend.Patch = mode
 		}
 	}
-	for _, v := range []resource.Versions{resource.ETagVersions, resource.FieldVersions, resource.NativeVersions, resource.NoVersions} {
+	for _, v := range []resource.Versions{resource.ETagVersions, resource.FieldVersions, resource.NativeVersions,
+		resource.NoVersions} {
 		if settings["versions"] == v.String() {
 			r.Backend.Versions = v
 		}
@@ -75,7 +79,8 @@ func setBackend(r *resource.Resource, settings map[string]string) {
 	if r.Subresources.Scale == nil {
 		r.Backend.Emulated &^= resource.ScaleSubresource
 	}
-	if settings["deletion"] == "" && (r.Backend.Emulated&resource.SystemMetadata == 0 || r.Backend.Versions == resource.FieldVersions && r.Backend.Concurrency == resource.Optimistic) {
+	if settings["deletion"] == "" && (r.Backend.Emulated&resource.SystemMetadata == 0 ||
+		r.Backend.Versions == resource.FieldVersions && r.Backend.Concurrency == resource.Optimistic) {
 		// A client that keeps deletionTimestamp keeps objects from being deleted; and a version in
 		// a field pins no deletion.
 		r.Backend.Emulated &^= resource.Deletion
@@ -150,16 +155,19 @@ func annotate(f *findings, o *manifest.Object, crd *apiextensionsv1.CustomResour
 	}
 	setBackend(r, settings)
 	if isNamed := r.Errors.Template != ""; isNamed != (r.Errors.Format == templateFormat) {
-		f.At(o, Error, "metadata.annotations["+backendPrefix+"error-format]", "must be 'Template' where `%serror-template` names one, and only there", backendPrefix)
+		f.At(o, Error, "metadata.annotations["+backendPrefix+"error-format]",
+			"must be 'Template' where `%serror-template` names one, and only there", backendPrefix)
 	}
 	if r.Backend.Versions == resource.FieldVersions && r.Fields.Version == nil {
-		f.At(o, Error, "metadata.annotations["+backendPrefix+"versions]", "must not be 'Field' unless `%sversion-field` names the field", backendPrefix)
+		f.At(o, Error, "metadata.annotations["+backendPrefix+"versions]",
+			"must not be 'Field' unless `%sversion-field` names the field", backendPrefix)
 	}
 }
 
 // backendAnnotations are the keys behind the prefix.
 func backendAnnotations() []string {
-	names := []string{"concurrency", "data-maps", "error-format", "error-template", "errors", "patch", "preconditions", "version-field"}
+	names := []string{"concurrency", "data-maps", "error-format", "error-template", "errors", "patch", "preconditions",
+		"version-field"}
 	for _, name := range resource.CapabilityNames() {
 		names = append(names, kebabCase(name))
 	}
@@ -231,17 +239,20 @@ func racedWrites(resources []loadedResource, chain *admission.Chain) []Finding {
 // applies may break a rule over other fields, and a PUT in its place undoes what another one wrote. The latter is
 // an error if the file says that the backend compares no versions.
 func raced(r *loadedResource, chain *admission.Chain) (string, finding.Severity) {
-	info := resource.Info{Verb: resource.VerbPatch, IsResource: true, Group: r.Group, Version: r.Version, Resource: r.Names.Plural, Name: "x"}
+	info := resource.Info{Verb: resource.VerbPatch, IsResource: true, Group: r.Group, Version: r.Version,
+		Resource: r.Names.Plural, Name: "x"}
 	b := &r.Backend
 	switch {
 	case b.Versions == resource.NativeVersions:
-	case b.Patch == resource.PatchEmulated && (b.Concurrency == resource.BestEffort || b.Versions == resource.NoVersions):
+	case b.Patch == resource.PatchEmulated &&
+		(b.Concurrency == resource.BestEffort || b.Versions == resource.NoVersions):
 		return "updates would be lost: two gateways store whole what each of them read and patched, and the backend compares no versions", Error
 	case b.Preconditions == resource.GatewayPreconditions:
 		return "updates would be lost: two gateways compare If-Match with what each of them read, and the backend does not", Error
 	case b.Patch == resource.PatchEmulated && b.Versions == resource.ETagVersions:
 		return "updates may be lost if two gateways store whole what each of them read and patched, unless the backend compares If-Match with a strong ETag", Warning
-	case b.Patch == resource.PatchValidated && (r.compiled.schema != nil && r.compiled.schema.HasRules() || chain.Concerns(&info, admission.Update)):
+	case b.Patch == resource.PatchValidated && (r.compiled.schema != nil && r.compiled.schema.HasRules() ||
+		chain.Concerns(&info, admission.Update)):
 		return "rules over several fields may be broken by patches that reach the backend through two gateways at the same time, " +
 			"unless it compares If-Match with a strong ETag", Warning
 	case b.Preconditions == resource.AutoPreconditions && r.Operation == nil:
@@ -273,7 +284,8 @@ func unpinnable(resources []loadedResource, chain *admission.Chain) []Finding {
 		if r.compiled.schema != nil && r.compiled.schema.NeedsOld() {
 			needs = append(needs, "rules of the schema about the stored object")
 		}
-		info := resource.Info{Verb: resource.VerbUpdate, IsResource: true, Group: r.Group, Version: r.Version, Resource: r.Names.Plural, Name: "x"}
+		info := resource.Info{Verb: resource.VerbUpdate, IsResource: true, Group: r.Group, Version: r.Version,
+			Resource: r.Names.Plural, Name: "x"}
 		if chain.NeedsOld(&info, admission.Update) {
 			needs = append(needs, "policies about the stored object")
 		}

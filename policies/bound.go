@@ -23,7 +23,8 @@ type bound[P compiledPolicy[P, B], B governed] struct {
 	bindings []binding[B]
 }
 
-// compiledPolicy is a policy whose expressions are known. It is shared by all sets that have it; each of them binds it anew.
+// compiledPolicy is a policy whose expressions are known. It is shared by all sets that have it; each of them binds it
+// anew.
 type compiledPolicy[P, B any] interface {
 	admission.Policy
 	Bound(t admission.Terms, bindings ...B) P
@@ -54,7 +55,8 @@ type binding[B any] struct {
 }
 
 // bind takes a binding whose compilation ended with errs.
-func (b *bound[P, B]) bind(l *loader, o *manifest.Object, policy string, params *admissionv1.ParamRef, compiled B, errs field.ErrorList) {
+func (b *bound[P, B]) bind(l *loader, o *manifest.Object, policy string, params *admissionv1.ParamRef, compiled B,
+	errs field.ErrorList) {
 	l.Fields(o, Error, errs)
 	b.bindings = append(b.bindings, binding[B]{o, policy, params, compiled, len(errs) == 0})
 }
@@ -94,7 +96,8 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 				all = append(all, compiled.policy)
 				continue
 			}
-			l.At(p.from, Warning, "metadata.name", "no %sBinding names the policy '%s', so that it never runs", kind, p.from.Name)
+			l.At(p.from, Warning, "metadata.name", "no %sBinding names the policy '%s', so that it never runs", kind,
+				p.from.Name)
 		} else if compiled.ok {
 			all = append(all, compiled.policy)
 		}
@@ -102,8 +105,8 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 	return all
 }
 
-// compileUnbound compiles and reviews all policies. Those for the same resource follow one another, so that what is made of
-// its schema for the review of one serves the next, and need not be kept for long.
+// compileUnbound compiles and reviews all policies. Those for the same resource follow one another, so that what is
+// made of its schema for the review of one serves the next, and need not be kept for long.
 func (b *bound[P, B]) compileUnbound(l *loader) []unboundPolicy[P] {
 	resources, order := make([]string, len(b.policies)), make([]int, len(b.policies))
 	for i := range b.policies {
@@ -131,7 +134,8 @@ func (b *bound[P, B]) compileUnbound(l *loader) []unboundPolicy[P] {
 
 // firstResource is the group and name of the first resource that rules name; "" if they name none.
 func firstResource(m *admissionv1.MatchResources) string {
-	if m == nil || len(m.ResourceRules) == 0 || len(m.ResourceRules[0].APIGroups) == 0 || len(m.ResourceRules[0].Resources) == 0 {
+	if m == nil || len(m.ResourceRules) == 0 || len(m.ResourceRules[0].APIGroups) == 0 ||
+		len(m.ResourceRules[0].Resources) == 0 {
 		return ""
 	}
 	return m.ResourceRules[0].APIGroups[0] + "/" + m.ResourceRules[0].Resources[0]
@@ -162,13 +166,16 @@ func joined(names []string) string { return strings.Join(names, "\n") }
 // refer notes the parameters that a binding refers to, or warns that its policy is in no file. As on
 // an API server the binding does nothing until the policy is there.
 func (b *bound[P, B]) refer(l *loader, kind string, one *binding[B]) {
-	i, found := slices.BinarySearchFunc(b.policies, one.policy, func(p boundPolicy[P, B], name string) int { return cmp.Compare(p.from.Name, name) })
+	i, found := slices.BinarySearchFunc(b.policies, one.policy,
+		func(p boundPolicy[P, B], name string) int { return cmp.Compare(p.from.Name, name) })
 	if found {
 		l.paramUses = append(l.paramUses, paramUse{one.from, b.policies[i].params, one.params})
 		return
 	}
-	if _, known := l.known[objectID{group: admissionRegistrationGroup, kind: kind, name: one.policy}]; !known && one.policy != "" && !l.mayBeUnused(one.from) {
-		l.At(one.from, Warning, "spec.policyName", "no %s in the policy files has the name '%s', so that the binding does nothing", kind, one.policy)
+	if _, known := l.known[objectID{group: admissionRegistrationGroup, kind: kind, name: one.policy}]; !known &&
+		one.policy != "" && !l.mayBeUnused(one.from) {
+		l.At(one.from, Warning, "spec.policyName",
+			"no %s in the policy files has the name '%s', so that the binding does nothing", kind, one.policy)
 	}
 }
 

@@ -27,7 +27,8 @@ spec:
 
 func bundleOf(t *testing.T, module string) modules.Bundle {
 	t.Helper()
-	b, err := bundle.Read(bundletest.Archive(t, map[string]string{"team.rego": module}), bundle.Options{Name: "team", MaxBytes: 1 << 20, MaxFiles: 10})
+	b, err := bundle.Read(bundletest.Archive(t, map[string]string{"team.rego": module}),
+		bundle.Options{Name: "team", MaxBytes: 1 << 20, MaxFiles: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,8 @@ func TestActivate(t *testing.T) {
 	o := e.options()
 	activated := 0
 	o.Activated = func(*Set, time.Time) { activated++ }
-	o.Gateway.Bundles = map[string]modules.Bundle{"team": {Usable: func() error { return errors.New("it is not loaded") }}}
+	o.Gateway.Bundles = map[string]modules.Bundle{
+		"team": {Usable: func() error { return errors.New("it is not loaded") }}}
 	m, found := NewManager([]string{dir}, o)
 	if m == nil {
 		t.Fatal(found)
@@ -51,7 +53,8 @@ func TestActivate(t *testing.T) {
 	expect := func(step string, generation int64, times int, differs string) {
 		t.Helper()
 		if got := m.Current(); got.Generation() != generation || activated != times || got.Hash() == differs {
-			t.Errorf("%s: the generation is %d, bundles were activated %d times, the hash is %s", step, got.Generation(), activated, got.Hash())
+			t.Errorf("%s: the generation is %d, bundles were activated %d times, the hash is %s", step,
+				got.Generation(), activated, got.Hash())
 		}
 	}
 	expect("at first", 1, 0, "")
@@ -62,7 +65,8 @@ func TestActivate(t *testing.T) {
 	}
 	expect("the first version", 2, 1, first)
 	second := m.Current().Hash()
-	for _, wrong := range []string{"package other\n\ndeny contains 1 if true\n", "package team\n\ndeny contains x if true\n", "package team\n\ndeny contains 1 if http.send({}) == 1\n"} {
+	for _, wrong := range []string{"package other\n\ndeny contains 1 if true\n",
+		"package team\n\ndeny contains x if true\n", "package team\n\ndeny contains 1 if http.send({}) == 1\n"} {
 		if found := m.Activate("team", bundleOf(t, wrong)); !finding.HasErrors(found) {
 			t.Errorf("a wrong version is taken: %v", found)
 		}
@@ -100,11 +104,12 @@ func TestActivate(t *testing.T) {
 	}
 }
 
-// The texts of files are kept for bundles, with which the files are compiled again, for gateways that start later, and if they
-// have Rego, whose lines findings show.
+// The texts of files are kept for bundles, with which the files are compiled again, for gateways that start later, and
+// if they have Rego, whose lines findings show.
 func TestTextsOfDocuments(t *testing.T) {
 	const shop = "openapi: 3.0.3\npaths: {/shop/orders: {post: {requestBody: {content: {application/json: {schema: {type: object}}}}}}}\n"
-	written := strings.NewReplacer("name: bundled", "name: written", "bundle: team\n  package: team", `rego: "package p\n\ndeny contains \"no\" if input.review.name == \"x\"\n"`)
+	written := strings.NewReplacer("name: bundled", "name: written", "bundle: team\n  package: team",
+		`rego: "package p\n\ndeny contains \"no\" if input.review.name == \"x\"\n"`)
 	for _, need := range []string{"nothing", "bundles", "later"} {
 		hasBundles := need == "bundles"
 		files := map[string]string{"shop.yaml": shop, "widgets.yaml": widgets, "rego.yaml": written.Replace(bundled)}
@@ -114,14 +119,16 @@ func TestTextsOfDocuments(t *testing.T) {
 		switch need {
 		case "later":
 			dir := testutil.WriteFiles(t, map[string]string{"key": strings.Repeat("k", 32)})
-			s, err := lastgood.New(lastgood.Options{Path: filepath.Join(dir, "kept"), KeyFile: filepath.Join(dir, "key"), MaxAge: time.Hour})
+			s, err := lastgood.New(lastgood.Options{Path: filepath.Join(dir, "kept"),
+				KeyFile: filepath.Join(dir, "key"), MaxAge: time.Hour})
 			if err != nil {
 				t.Fatal(err)
 			}
 			o.LastGood, want = s, "rego.yaml shop.yaml widgets.yaml"
 		case "bundles":
 			files["bundled.yaml"], want = bundled, "bundled.yaml rego.yaml shop.yaml widgets.yaml"
-			o.Gateway.Bundles = map[string]modules.Bundle{"team": {Usable: func() error { return errors.New("it is not loaded") }}}
+			o.Gateway.Bundles = map[string]modules.Bundle{
+				"team": {Usable: func() error { return errors.New("it is not loaded") }}}
 		}
 		m, found := NewManager([]string{testutil.WriteFiles(t, files)}, o)
 		if m == nil {
@@ -138,7 +145,8 @@ func TestTextsOfDocuments(t *testing.T) {
 		}
 		before := len(m.Current().Registry().Resources())
 		if hasBundles {
-			m.Activate("team", bundleOf(t, "package team\n\ndeny contains \"no\" if input.review.object.spec.size > 5\n"))
+			m.Activate("team",
+				bundleOf(t, "package team\n\ndeny contains \"no\" if input.review.object.spec.size > 5\n"))
 		} else {
 			m.Reload()
 		}

@@ -70,15 +70,17 @@ type choice struct {
 	alike *Set
 }
 
-// choose compiles the newest files of all folders. If they have errors, it leaves those of the folders out that have them,
-// and takes the ones in force in their place. Of folders with errors only together, the one that has changed is left out, and
-// of several that have, the one that is later in the configuration.
+// choose compiles the newest files of all folders. If they have errors, it leaves those of the folders out that have
+// them, and takes the ones in force in their place. Of folders with errors only together, the one that has changed is
+// left out, and of several that have, the one that is later in the configuration.
 func (m *Manager) choose(read []*source.Source, alike *Set) *choice {
-	c := &choice{m: m, alike: alike, files: m.inForce(), newest: read, kept: make([]time.Time, len(read)), refused: map[int][]Finding{}}
+	c := &choice{m: m, alike: alike, files: m.inForce(), newest: read, kept: make([]time.Time, len(read)),
+		refused: map[int][]Finding{}}
 	newest, changed := slices.Clone(read), []int(nil)
 	for i, s := range read {
 		before := c.files[i]
-		if m.standing() != nil && before != nil && len(s.Files) == 0 && len(before.Files) > 0 && !finding.HasErrors(s.Found) {
+		if m.standing() != nil && before != nil && len(s.Files) == 0 && len(before.Files) > 0 &&
+			!finding.HasErrors(s.Found) {
 			// A mount that was lost, or a folder between two versions: that is not meant as a wish for
 			// no policies.
 			newest[i] = before
@@ -226,8 +228,8 @@ func (m *Manager) restore(c *choice, read []*source.Source) {
 	c.found = good
 }
 
-// hold leaves the files of all folders out if none of them can be in force. Those without an owner must be: they concern all
-// requests, and the operator of the gateway wrote them.
+// hold leaves the files of all folders out if none of them can be in force. Those without an owner must be: they
+// concern all requests, and the operator of the gateway wrote them.
 func (c *choice) hold() {
 	switch {
 	case c.lacksCommon():
@@ -363,18 +365,21 @@ func (m *Manager) report(c *choice, outcome Outcome) {
 func (m *Manager) logRefused(c *choice) {
 	set := m.Current()
 	if len(m.folders) == 1 {
-		m.options.Log.Error("the policy files are refused, the policies in force stay", "generation", set.generation, "hash", set.hash)
+		m.options.Log.Error("the policy files are refused, the policies in force stay", "generation", set.generation,
+			"hash", set.hash)
 		return
 	}
 	for _, i := range c.failing() {
 		f := &m.folders[i]
 		if files := c.files[i]; files != nil {
 			m.options.Log.Error("the policy files of a folder are refused, those that were last in force stay",
-				"folder", f.Name(), "owner", f.Owner, "folderHash", files.Hash, "generation", set.generation, "hash", set.hash)
+				"folder", f.Name(), "owner", f.Owner, "folderHash", files.Hash, "generation", set.generation, "hash",
+				set.hash)
 			continue
 		}
 		m.options.Log.Error("the policy files of a folder are refused, and requests for what they concern with them",
-			"folder", f.Name(), "owner", f.Owner, "concerns", f.Concerns.String(), "generation", set.generation, "hash", set.hash)
+			"folder", f.Name(), "owner", f.Owner, "concerns", f.Concerns.String(), "generation", set.generation, "hash",
+			set.hash)
 	}
 }
 

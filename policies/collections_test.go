@@ -7,8 +7,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestNoCollection: of objects whose document has no collection nothing is listed, which files that would have them listed
-// are told.
+// TestNoCollection: of objects whose document has no collection nothing is listed, which files that would have them
+// listed are told.
 func TestNoCollection(t *testing.T) {
 	const (
 		desks  = "openapi: 3.0.3\ninfo: {title: Desks, version: '1'}\nservers: [{url: /v1}]\npaths:\n  '/desks/{id}': {get: {responses: {}}}\n"

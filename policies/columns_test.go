@@ -10,7 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
-// TestColumns: a finding about an OpenAPI document has the line and the column of what is wrong, in the file that has it.
+// TestColumns: a finding about an OpenAPI document has the line and the column of what is wrong, in the file that has
+// it.
 func TestColumns(t *testing.T) {
 	const (
 		inYAML = "openapi: 3.0.3\ninfo: {title: Desks, version: '1'}\npaths:\n  /desks:\n    post:\n      requestBody:\n        content:\n          application/json: {schema: SCHEMA}\n"
@@ -18,19 +19,23 @@ func TestColumns(t *testing.T) {
 		wrong  = `{type: object, properties: {"größe": {type: string}, code: {type: string, pattern: 5}}}`
 		want   = "paths[/desks].post.requestBody.content[application/json].schema.properties.code.pattern: must be a string\n"
 	)
-	inFlow := strings.NewReplacer("type: ", `"type":`, ": {", ":{", "object", `"object"`, ": 5", ":5", "string", `"string"`, "properties", `"properties"`,
+	inFlow := strings.NewReplacer("type: ", `"type":`, ": {", ":{", "object", `"object"`, ": 5", ":5", "string",
+		`"string"`, "properties", `"properties"`,
 		"code", `"code"`, "pattern", `"pattern"`, ", ", ",").Replace(wrong)
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  string
 	}{
-		"YAML":             {map[string]string{"a.yaml": strings.Replace(inYAML, "SCHEMA", wrong, 1)}, "a.yaml:8:112: " + want},
-		"JSON in one line": {map[string]string{"a.json": strings.Replace(inJSON, "SCHEMA", inFlow, 1)}, "a.json:1:222: " + want},
-		"JSON in lines":    {map[string]string{"a.json": strings.Replace(inJSON, "SCHEMA", strings.Replace(inFlow, `"pattern"`, "\r\n\t\"pattern\" ", 1), 1)}, "a.json:2:2: " + want},
-		"no JSON":          {map[string]string{"a.json": strings.Replace(inJSON, "SCHEMA", "]", 1)}, "a.json:1:141: paths[/desks].post.requestBody.content[application/json].schema: must be valid JSON: a value must not begin with ']'\n"},
-		"a member twice":   {map[string]string{"a.json": strings.Replace(inJSON, "SCHEMA", `{"type":"object","type":"object"}`, 1)}, "a.json:1:158: paths[/desks].post.requestBody.content[application/json].schema.type: must not be set twice; it is set on line 1 already\n"},
+		"YAML": {map[string]string{"a.yaml": strings.Replace(inYAML, "SCHEMA", wrong, 1)}, "a.yaml:8:112: " + want},
+		"JSON in one line": {map[string]string{"a.json": strings.Replace(inJSON, "SCHEMA", inFlow, 1)},
+			"a.json:1:222: " + want},
+		"JSON in lines": {map[string]string{"a.json": strings.Replace(inJSON, "SCHEMA",
+			strings.Replace(inFlow, `"pattern"`, "\r\n\t\"pattern\" ", 1), 1)}, "a.json:2:2: " + want},
+		"no JSON":        {map[string]string{"a.json": strings.Replace(inJSON, "SCHEMA", "]", 1)}, "a.json:1:141: paths[/desks].post.requestBody.content[application/json].schema: must be valid JSON: a value must not begin with ']'\n"},
+		"a member twice": {map[string]string{"a.json": strings.Replace(inJSON, "SCHEMA", `{"type":"object","type":"object"}`, 1)}, "a.json:1:158: paths[/desks].post.requestBody.content[application/json].schema.type: must not be set twice; it is set on line 1 already\n"},
 		"a file of a folder": {
-			map[string]string{"a.yaml": strings.Replace(inYAML, "SCHEMA", "{$ref: 'parts/desk.json'}", 1), "parts/desk.json": inFlow}, "parts/desk.json:1:82: properties.code.pattern: must be a string\n",
+			map[string]string{"a.yaml": strings.Replace(inYAML, "SCHEMA", "{$ref: 'parts/desk.json'}", 1),
+				"parts/desk.json": inFlow}, "parts/desk.json:1:82: properties.code.pattern: must be a string\n",
 		},
 		"an overlay": {
 			map[string]string{

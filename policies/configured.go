@@ -18,8 +18,8 @@ func configured(path string, severity Severity, message string) Finding {
 
 // Offers are the parts of a configuration that have an effect only if policy files name them.
 type Offers struct {
-	// Upstreams have the paths in the configuration, by the names, of upstreams that no route leads to and the gateway itself
-	// asks nothing. Bundles have those of the bundles that nothing in the configuration reads.
+	// Upstreams have the paths in the configuration, by the names, of upstreams that no route leads to and the gateway
+	// itself asks nothing. Bundles have those of the bundles that nothing in the configuration reads.
 	Upstreams, Bundles map[string]string
 	// DecisionLogs reports whether decisions are to be logged.
 	DecisionLogs bool
@@ -35,7 +35,8 @@ func (s *Set) unnamed(o *Offers) (found []Finding) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Bundles)) {
 		if !slices.Contains(s.bundles, name) {
-			found = append(found, configured(o.Bundles[name], Warning, fmt.Sprintf("no RegoPolicy names the bundle '%s', so that it is loaded for nothing", name)))
+			found = append(found, configured(o.Bundles[name], Warning,
+				fmt.Sprintf("no RegoPolicy names the bundle '%s', so that it is loaded for nothing", name)))
 		}
 	}
 	if o.DecisionLogs && !s.logsDecisions {

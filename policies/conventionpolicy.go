@@ -53,8 +53,9 @@ type ConventionChecks struct {
 
 func (c *conventionPolicies) take(l *loader, o *manifest.Object, p *ConventionPolicy) {
 	spec := &conventions.Spec{
-		Name: p.Name, MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, AllowedKeyPrefixes: p.Spec.AllowedKeyPrefixes,
-		TargetRefs: p.Spec.TargetRefs,
+		Name: p.Name, MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions,
+		AllowedKeyPrefixes: p.Spec.AllowedKeyPrefixes,
+		TargetRefs:         p.Spec.TargetRefs,
 	}
 	l.useTargets(o, p.Spec.TargetRefs)
 	on := false
@@ -81,7 +82,8 @@ func (c *conventionPolicies) take(l *loader, o *manifest.Object, p *ConventionPo
 		return compiled
 	})
 	if !l.mayBeUnused(o) {
-		l.Found = append(l.Found, applicability.CanMatchWrites(o, "a convention is about objects that are created or updated")...)
+		l.Found = append(l.Found,
+			applicability.CanMatchWrites(o, "a convention is about objects that are created or updated")...)
 	}
 	switch {
 	case !on:

@@ -16,12 +16,16 @@ func TestConventionPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, example, found := strings.Cut(string(page), "\napiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\n")
+	_, example, found := strings.Cut(string(page),
+		"\napiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\n")
 	example, _, _ = strings.Cut(example, "```")
 	if !found {
 		t.Fatal("the page has no example")
 	}
-	set, findings := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\n" + example})})
+	set, findings := Load(
+		[]string{testutil.WriteFiles(t,
+			map[string]string{"a.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\n" +
+				example})})
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
@@ -46,7 +50,8 @@ func TestConventionPolicyFindings(t *testing.T) {
 	for _, c := range []struct{ name, spec, want string }{
 		{"nothing", "  checks: {}", "a.yaml:5: spec.checks: warning: every check is 'Off', so that the policy does nothing"},
 		{"no checks", "  matchConditions: []", "a.yaml:4: spec.checks: Required value"},
-		{"unknown check", "  checks:\n    condition: Deny", "a.yaml:6: spec.checks.condition: unknown field; did you mean `conditions`?"},
+		{"unknown check", "  checks:\n    condition: Deny",
+			"a.yaml:6: spec.checks.condition: unknown field; did you mean `conditions`?"},
 		{"unknown action", "  checks:\n    dates: deny", `a.yaml:6: spec.checks.dates: Unsupported value: "deny": supported values: "Off", "Warn", "Deny"`},
 		{"rules", "  checks: {dates: Deny}\n  matchConstraints:\n    resourceRules:\n    - apiGroups: [\"\"]\n      apiVersions: [v1]\n      operations: [PATCH]\n      resources: [pods]",
 			`a.yaml:10: spec.matchConstraints.resourceRules[0].operations[0]: Unsupported value: "PATCH": supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE"`},

@@ -35,7 +35,8 @@ func (s *Set) convert(d *document.Document, from, to schema.GroupVersionResource
 	if converted, kind, isKnown, err := versions.Convert(d, from, to); isKnown || err != nil {
 		return converted, kind, err
 	}
-	return nil, "", fmt.Errorf("'%s' cannot be converted from version '%s' to '%s'", from.GroupResource(), from.Version, to.Version)
+	return nil, "", fmt.Errorf("'%s' cannot be converted from version '%s' to '%s'", from.GroupResource(), from.Version,
+		to.Version)
 }
 
 // withVersion converts as the conversion strategy 'None' does.

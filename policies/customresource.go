@@ -21,7 +21,8 @@ import (
 
 // customResourceDefinition takes a CustomResourceDefinition.
 func (l *loader) customResourceDefinition(o *manifest.Object, crd *apiextensionsv1.CustomResourceDefinition) {
-	defined := reuse.OfObject(l.kept, &l.findings, o, "versions", nil, func(f *findings) definedVersions { return l.versions(f, o, crd) })
+	defined := reuse.OfObject(l.kept, &l.findings, o, "versions", nil,
+		func(f *findings) definedVersions { return l.versions(f, o, crd) })
 	var programs []*cel.Program
 	for i, v := range defined.compiled {
 		if !v.Served {
@@ -37,23 +38,26 @@ func (l *loader) customResourceDefinition(o *manifest.Object, crd *apiextensions
 		annotate(&l.findings, o, crd, r)
 		l.resources = append(l.resources, loadedResource{
 			Resource: r,
-			compiled: compiledResource{schema: v.Schema, warning: v.Warning, convertible: convertible(crd), props: propsOf(&defined.written[i])},
-			at:       origin{o, path},
+			compiled: compiledResource{schema: v.Schema, warning: v.Warning, convertible: convertible(crd),
+				props: propsOf(&defined.written[i])},
+			at: origin{o, path},
 		})
 	}
 	l.plans.note(o, programs)
 	l.failing(o, programs)
 }
 
-// definedVersions are the versions of a definition, compiled and as they are written; none if something is wrong with it.
+// definedVersions are the versions of a definition, compiled and as they are written; none if something is wrong with
+// it.
 type definedVersions struct {
 	compiled []schema.Version
 	written  []apiextensionsv1.CustomResourceDefinitionVersion
 }
 
-// versions compiles the versions of a definition. Definitions that differ in their names alone share them, unless there is
-// something to say of them.
-func (l *loader) versions(f *findings, o *manifest.Object, crd *apiextensionsv1.CustomResourceDefinition) definedVersions {
+// versions compiles the versions of a definition. Definitions that differ in their names alone share them, unless there
+// is something to say of them.
+func (l *loader) versions(f *findings, o *manifest.Object,
+	crd *apiextensionsv1.CustomResourceDefinition) definedVersions {
 	key := keyOf(o)
 	alike, found := reuse.Find[definedVersions](l.kept, key)
 	if l.common != nil && found && schema.HasValidNames(crd) {
@@ -124,7 +128,8 @@ func selectableOf(fields []apiextensionsv1.SelectableField) (paths []resource.Fi
 
 // convertible reports whether versions differ in apiVersion alone.
 func convertible(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter || crd.Spec.Conversion.Strategy == ""
+	return crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter ||
+		crd.Spec.Conversion.Strategy == ""
 }
 
 // propsOf is the schema of a version, nil if it has none.
@@ -146,7 +151,8 @@ func hasStatus(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 }
 
 // resourceOf returns the description of a version by which requests are resolved.
-func resourceOf(crd *apiextensionsv1.CustomResourceDefinition, declared *apiextensionsv1.CustomResourceDefinitionVersion, v schema.Version) *resource.Resource {
+func resourceOf(crd *apiextensionsv1.CustomResourceDefinition,
+	declared *apiextensionsv1.CustomResourceDefinitionVersion, v schema.Version) *resource.Resource {
 	r := &resource.Resource{
 		Group:      crd.Spec.Group,
 		Version:    v.Name,

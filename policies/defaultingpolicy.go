@@ -38,11 +38,12 @@ func (d *defaultingPolicies) compile(l *loader) {
 	states, kinds := l.stateNames(), l.knownKinds()
 	compiler := mutate.Compiler{States: states, Common: l.common}
 	for i, p := range d.all {
-		compiled := reuse.OfObject(l.kept, &l.findings, p.from, "policy", joined(states), func(f *findings) *mutate.Defaulting {
-			compiled, errs := compiler.CompileDefaulting(p.spec)
-			f.Fields(p.from, Error, errs)
-			return compiled
-		})
+		compiled := reuse.OfObject(l.kept, &l.findings, p.from, "policy", joined(states),
+			func(f *findings) *mutate.Defaulting {
+				compiled, errs := compiler.CompileDefaulting(p.spec)
+				f.Fields(p.from, Error, errs)
+				return compiled
+			})
 		if compiled == nil {
 			continue
 		}
@@ -77,7 +78,8 @@ func suited(f *findings, p loadedDefaulting, compiled *mutate.Defaulting, kinds 
 		for i, setting := range compiled.Settings() {
 			path := field.NewPath("spec", "defaults").Index(i)
 			if what, err := unsuited(&setting, typ, s); err != nil {
-				f.At(p.from, severity, path.Child(what).String(), "%s, in objects of '%s' in version '%s'", err, gvr.GroupResource(), gvr.Version)
+				f.At(p.from, severity, path.Child(what).String(), "%s, in objects of '%s' in version '%s'", err,
+					gvr.GroupResource(), gvr.Version)
 			}
 		}
 	}
@@ -99,7 +101,8 @@ func (l *loader) suitedWidely(p loadedDefaulting, compiled *mutate.Defaulting, k
 			}
 		}
 		if why != nil {
-			l.At(p.from, severity, field.NewPath("spec", "defaults").Index(i).Child("field").String(), "%s, in objects of any resource that the files describe and the rules match", why)
+			l.At(p.from, severity, field.NewPath("spec", "defaults").Index(i).Child("field").String(),
+				"%s, in objects of any resource that the files describe and the rules match", why)
 		}
 	}
 }

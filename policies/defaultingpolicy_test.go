@@ -150,7 +150,8 @@ spec:
 			"p.yaml:7: spec.matchConstraints.matchPolicy: Unsupported value: \"Some\": supported values: \"Equivalent\", \"Exact\"\n" +
 			"p.yaml:7: spec.matchConstraints.resourceRules: Invalid value: 0: must have at least 1 item\n" +
 			"p.yaml:8: spec.defaults: Invalid value: 0: must have at least 1 item\n"},
-		"unknown fields": {strings.Replace(defaulting("p", "  - {field: spec.size, value: 3, wen: a}\n"), "spec:\n", "spec:\n  matchConstraint: {}\n", 1), "" +
+		"unknown fields": {strings.Replace(defaulting("p", "  - {field: spec.size, value: 3, wen: a}\n"), "spec:\n",
+			"spec:\n  matchConstraint: {}\n", 1), "" +
 			"p.yaml:5: spec.matchConstraint: unknown field; did you mean `matchConstraints`?\n" +
 			"p.yaml:8: spec.defaults[0].wen: unknown field; did you mean `when`?\n"},
 		"a built-in kind": {strings.NewReplacer("example.com", `""`, "widgets", "pods").Replace(defaulting("p", `
@@ -161,8 +162,10 @@ spec:
 `)), "" +
 			"p.yaml:10: spec.defaults[2].field: must not tell the items of `spec.volumes` apart by 'nome': they are by 'name', in objects of 'pods' in version 'v1'\n" +
 			"p.yaml:11: spec.defaults[3].value: must fit the field: expected boolean, got \"yes\", in objects of 'pods' in version 'v1'\n"},
-		"wildcards are left alone": {strings.Replace(defaulting("p", "  - {field: spec.sise, value: 3}\n"), "[v1]", `["*"]`, 1), ""},
-		"disabled": {strings.Replace(defaulting("p", "  - {field: spec.sise, value: 3}\n"), "spec:\n", "spec:\n  mode: Disabled\n", 1),
+		"wildcards are left alone": {strings.Replace(defaulting("p", "  - {field: spec.sise, value: 3}\n"), "[v1]",
+			`["*"]`, 1), ""},
+		"disabled": {strings.Replace(defaulting("p", "  - {field: spec.sise, value: 3}\n"), "spec:\n",
+			"spec:\n  mode: Disabled\n", 1),
 			"p.yaml:8: spec.defaults[0].field: warning: must not name the field `spec.sise`, which there is not, in objects of 'widgets.example.com' in version 'v1'\n"},
 	} {
 		dir := testutil.WriteFiles(t, map[string]string{"crd.yaml": defaultedDefinition, "p.yaml": c.policy})

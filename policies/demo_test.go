@@ -22,11 +22,13 @@ func TestDemo(t *testing.T) {
 	tests := []struct{ name, target, in, want string }{
 		{"a queue with its defaults", queues, `{"metadata":{"name":"invoices"},"spec":{"owner":"team-a","deadLetter":{"queueName":"failed"}}}`,
 			`{"metadata":{"name":"invoices"},"spec":{"owner":"team-a","deadLetter":{"queueName":"failed","maxAttempts":5},"delivery":"Standard","maxMessageBytes":262144,"partitions":3,"retentionSeconds":86400}}`},
-		{"a queue that breaks the schema", queues, `{"metadata":{"name":"invoices"},"spec":{"owner":"payments","partitions":65}}`,
+		{"a queue that breaks the schema", queues,
+			`{"metadata":{"name":"invoices"},"spec":{"owner":"payments","partitions":65}}`,
 			"spec.owner: Invalid value: \"payments\": must match the regular expression '^team-[a-z0-9-]+$'\nspec.partitions: Invalid value: 65: must be less than or equal to 64"},
 		{"a queue that breaks rules", queues, `{"metadata":{"name":"invoices"},"spec":{"owner":"team-a","delivery":"Ordered","retentionSeconds":60,"deadLetter":{"queueName":"invoices"}}}`,
 			"spec.deadLetter.queueName: Invalid value: must not be the queue itself\nspec.partitions: Invalid value: must be 1 where `delivery` is 'Ordered'\nspec.retentionSeconds: Invalid value: must be greater than or equal to 3600 where `deadLetter` is set"},
-		{"a queue with too many partitions", queues, `{"metadata":{"name":"invoices"},"spec":{"owner":"team-a","partitions":20}}`,
+		{"a queue with too many partitions", queues,
+			`{"metadata":{"name":"invoices"},"spec":{"owner":"team-a","partitions":20}}`,
 			"ValidatingAdmissionPolicy 'partition-limit' with binding 'partition-limit' denied request: `spec.partitions` must be less than or equal to 16 outside the namespace 'platform'"},
 		{"an order with its defaults", orders, `{"id":"o-1","customer":"team-a","lines":[{"sku":"a","unitPriceCents":150},{"sku":"b","quantity":2,"unitPriceCents":100}],"totalCents":350}`,
 			`{"id":"o-1","customer":"team-a","lines":[{"sku":"a","unitPriceCents":150,"quantity":1},{"sku":"b","quantity":2,"unitPriceCents":100}],"totalCents":350,"currency":"EUR","priority":"Standard"}`},
@@ -53,7 +55,8 @@ func TestDemo(t *testing.T) {
 			}
 			if result.Valid() {
 				var report admission.Report
-				a := &admission.Attributes{Info: &info, Resource: r, Operation: admission.Create, Object: d, Frame: frame}
+				a := &admission.Attributes{Info: &info, Resource: r, Operation: admission.Create, Object: d,
+					Frame: frame}
 				set.Admission().Validate(context.Background(), a, &report)
 				for _, denial := range report.Denials() {
 					lines = append(lines, denial.Cause.Message)

@@ -12,7 +12,8 @@ const (
 	everywhere = "every path below '/apis/GROUP/VERSION/' of " + wide + "; Kubernetes' own resources below '/api/v1/'"
 )
 
-// Policies that cannot match are warned of as far as the files alone make it certain, and the rest if no upstream is an API server.
+// Policies that cannot match are warned of as far as the files alone make it certain, and the rest if no upstream is an
+// API server.
 func TestUnmatched(t *testing.T) {
 	const users = `apiVersion: admission-gateway.io/v1alpha1
 kind: APIResource
@@ -112,7 +113,9 @@ spec:
 		return shop + "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: a}\nspec:\n  match: " + match + "\n  key: Global\n  requests: 1\n  periodSeconds: 1\n"
 	}
 	plain := []Route{{PathPrefix: "/", Upstream: "shop"}}
-	kubernetes := []Route{{PathPrefix: "/", Upstream: "server", Kubernetes: true}, {PathPrefix: "/orders", Upstream: "shop"}, {PathPrefix: "/carts", Upstream: "shop"}, {PathPrefix: "/me", Upstream: "shop"}}
+	kubernetes := []Route{{PathPrefix: "/", Upstream: "server", Kubernetes: true},
+		{PathPrefix: "/orders", Upstream: "shop"}, {PathPrefix: "/carts", Upstream: "shop"},
+		{PathPrefix: "/me", Upstream: "shop"}}
 	const (
 		own     = "[shop.example.com]"
 		at      = "a.yaml:24: spec.matchConstraints.resourceRules[0].operations"
@@ -144,9 +147,14 @@ spec:
 		"everything, without a server":   {policy("['*']", "['*']", "[CONNECT]"), plain, at + "[0]: warning: matches nothing that the files describe: the only verbs of 'carts.shop.example.com', 'me.shop.example.com', 'orders.shop.example.com' are create, delete, get, list, patch, update, watch\n" + group + everywhere + "\n"},
 		"beside Kubernetes' own":         {policy("['', shop.example.com]", "[orders]", "[CONNECT]"), plain, ""},
 		"a limit on what there is":       {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [create, list, watch]}"), kubernetes, ""},
-		"a limit that nothing meets":     {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [patch]}"), kubernetes, limited + "[0]" + orders},
-		"a limit on methods":             {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [get, post]}"), kubernetes, limited + "[1]" + some},
-		"a limit on OPTIONS":             {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [options]}"), kubernetes, ""},
+		"a limit that nothing meets": {
+			limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [patch]}"), kubernetes, limited + "[0]" +
+				orders},
+		"a limit on methods": {
+			limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [get, post]}"), kubernetes,
+			limited + "[1]" + some},
+		"a limit on OPTIONS": {
+			limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [options]}"), kubernetes, ""},
 		"a limit without groups":         {limit("{resources: [orders], verbs: [delete]}"), plain, limited + "[0]" + none},
 		"a limit that a server may meet": {limit("{resources: [orders], verbs: [delete]}"), kubernetes, named},
 		"a limit on whatever passes":     {limit("{verbs: [head]}"), plain, ""},

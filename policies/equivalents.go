@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
-// unconvertible warns of policies that requests in another version concern (`matchPolicy: Equivalent`), and that cannot see them in a
-// version that their rules name. Such requests go by the policies' failurePolicy.
+// unconvertible warns of policies that requests in another version concern (`matchPolicy: Equivalent`), and that cannot
+// see them in a version that their rules name. Such requests go by the policies' failurePolicy.
 func unconvertible(resources []loadedResource, objects iter.Seq[*manifest.Object]) []Finding {
 	var f findings
 	versions := map[schema.GroupResource][]string{}
@@ -27,7 +27,8 @@ func unconvertible(resources []loadedResource, objects iter.Seq[*manifest.Object
 	if len(versions) == 0 {
 		return nil
 	}
-	inOrder := slices.SortedFunc(maps.Keys(versions), func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
+	inOrder := slices.SortedFunc(maps.Keys(versions),
+		func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
 	for o := range objects {
 		if policy, _ := o.At("spec.matchConstraints.matchPolicy"); policy.Is("Exact") {
 			continue
@@ -47,7 +48,8 @@ func warnOfVersions(f *findings, o *manifest.Object, rules document.Node, of sch
 	for r := rules.First(); r.Valid(); r = r.Next() {
 		groups, _ := r.Get("apiGroups")
 		names, _ := r.Get("resources")
-		if !applicability.Lists(groups, of.Group) || !applicability.Lists(names, of.Resource) && !applicability.Lists(names, of.Resource+"/status") && !applicability.Lists(names, "*/*") {
+		if !applicability.Lists(groups, of.Group) || !applicability.Lists(names, of.Resource) &&
+			!applicability.Lists(names, of.Resource+"/status") && !applicability.Lists(names, "*/*") {
 			continue
 		}
 		named, found := r.Get("apiVersions")

@@ -53,8 +53,10 @@ spec: {policyName: p, validationActions: [Deny]}
 		"no conversion":          {"", "{resourceRules: [" + rule("[v1]") + "]}", ""},
 	} {
 		t.Run(about, func(t *testing.T) {
-			dir := testutil.WriteFiles(t, map[string]string{"crd.yaml": definition(c.conversion), "p.yaml": policy(c.match)})
-			if got := text(dir, CheckFor([]string{dir}, Gateway{Routes: []Route{{PathPrefix: "/", Upstream: "server", Kubernetes: true}}})); got != c.want {
+			dir := testutil.WriteFiles(t,
+				map[string]string{"crd.yaml": definition(c.conversion), "p.yaml": policy(c.match)})
+			if got := text(dir, CheckFor([]string{dir},
+				Gateway{Routes: []Route{{PathPrefix: "/", Upstream: "server", Kubernetes: true}}})); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 		})

@@ -15,8 +15,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
-// ErrorTemplate says how the gateway's own refusals are written. Its definition, crds/errortemplates.yaml, says what the
-// fields mean and may hold.
+// ErrorTemplate says how the gateway's own refusals are written. Its definition, crds/errortemplates.yaml, says what
+// the fields mean and may hold.
 type ErrorTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

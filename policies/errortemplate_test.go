@@ -35,9 +35,11 @@ func TestErrorTemplates(t *testing.T) {
 		{"of a definition", annotated("backend.admission-gateway.io/error-format: Template, backend.admission-gateway.io/error-template: nest") + "---\n" + template, nil},
 		{"none of a definition's", annotated("backend.admission-gateway.io/error-format: Template, backend.admission-gateway.io/error-template: stripe") + "---\n" + template,
 			[]string{"f.yaml:3: metadata.annotations[backend.admission-gateway.io/error-template]: must be the name of an ErrorTemplate of the policy files: 'nest'"}},
-		{"no name in a definition", annotated("backend.admission-gateway.io/error-format: Template") + "---\n" + template,
+		{"no name in a definition", annotated("backend.admission-gateway.io/error-format: Template") + "---\n" +
+			template,
 			[]string{"f.yaml:3: metadata.annotations[backend.admission-gateway.io/error-format]: must be 'Template' where `backend.admission-gateway.io/error-template` names one, and only there"}},
-		{"a template that does not compile", template + "---\n" + strings.Replace(strings.Replace(template, "nest", "other", 1), "self.message", "self.causes", 1),
+		{"a template that does not compile", template + "---\n" +
+			strings.Replace(strings.Replace(template, "nest", "other", 1), "self.message", "self.causes", 1),
 			[]string{`f.yaml:9: spec.body: Invalid value: "self.causes": compilation failed: ERROR: <input>:1:5: undefined field 'causes' | self.causes | ....^`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,7 +64,9 @@ func TestErrorTemplates(t *testing.T) {
 		for name, want := range map[string]string{"nest": "", "stripe": "the configuration: errorTemplate: 'stripe', which the route 'shop' has, must be the name of an ErrorTemplate of the policy files: 'nest'" +
 			"f.yaml:3: metadata.name: warning: no route of the configuration and no resource names the ErrorTemplate 'nest', so that it writes nothing"} {
 			got := ""
-			for _, f := range CheckFor([]string{"f.yaml"}, Gateway{Upstreams: []string{"main"}, Routes: []Route{{Name: "shop", PathPrefix: "/", Upstream: "main", ErrorTemplate: name}}}) {
+			for _, f := range CheckFor([]string{"f.yaml"},
+				Gateway{Upstreams: []string{"main"},
+					Routes: []Route{{Name: "shop", PathPrefix: "/", Upstream: "main", ErrorTemplate: name}}}) {
 				got += f.String()
 			}
 			if got != want {

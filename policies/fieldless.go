@@ -11,9 +11,10 @@ import (
 	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
-// wildcards finds fields in expressions that none of the kinds has which rules with wildcards match, and that the files describe.
-// It is an error if nothing else can match, and a warning if something may that no file describes.
-func (l *loader) wildcards(o *manifest.Object, states []string, known *knownKinds, review func([]string, typecheck.Kinds) ([]typecheck.Warning, error)) {
+// wildcards finds fields in expressions that none of the kinds has which rules with wildcards match, and that the files
+// describe. It is an error if nothing else can match, and a warning if something may that no file describes.
+func (l *loader) wildcards(o *manifest.Object, states []string, known *knownKinds,
+	review func([]string, typecheck.Kinds) ([]typecheck.Warning, error)) {
 	all, severity := l.matchedByWildcards(o)
 	lacking := map[string]string{} // what is said of the fields of expressions that no kind so far has
 	for i, r := range all {
@@ -24,7 +25,8 @@ func (l *loader) wildcards(o *manifest.Object, states []string, known *knownKind
 		of := map[string]string{}
 		for _, w := range warnings {
 			text, _ := o.At(w.Field)
-			if undefinedField.MatchString(w.Text) && !distinguishes.MatchString(text.Str()) && (i == 0 || lacking[w.Field] != "") {
+			if undefinedField.MatchString(w.Text) && !distinguishes.MatchString(text.Str()) &&
+				(i == 0 || lacking[w.Field] != "") {
 				of[w.Field] = w.Text
 			}
 		}
@@ -37,8 +39,8 @@ func (l *loader) wildcards(o *manifest.Object, states []string, known *knownKind
 	}
 }
 
-// matchedByWildcards returns the described resources that rules with wildcards match, as applicability.Index does; none if the
-// policy may be unused.
+// matchedByWildcards returns the described resources that rules with wildcards match, as applicability.Index does; none
+// if the policy may be unused.
 func (l *loader) matchedByWildcards(o *manifest.Object) ([]*applicability.Resource, Severity) {
 	if !mayHaveWildcards(o) || l.mayBeUnused(o) {
 		return nil, Error

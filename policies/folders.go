@@ -14,8 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// Held returns the folder that could have policies for a request, and whose files are left out because they have errors; nil
-// if none could. Nothing may be served in place of what it would say.
+// Held returns the folder that could have policies for a request, and whose files are left out because they have
+// errors; nil if none could. Nothing may be served in place of what it would say.
 func (s *Set) Held(p *resource.Place, i *resource.Info) *source.Folder {
 	for _, f := range s.held {
 		if f.Concerns.CoversRoute(p.Route, p.Host) {
@@ -147,19 +147,23 @@ func (b *bounds) object(o *manifest.Object) {
 	}
 	switch {
 	case group == admissionRegistrationGroup && strings.HasSuffix(o.Kind, "Binding"):
-		b.narrowing(f, o, "spec.matchResources", "spec.policyName", b.applicable.Policies(strings.TrimSuffix(o.Kind, "Binding"), o.Text("spec.policyName")))
+		b.narrowing(f, o, "spec.matchResources", "spec.policyName",
+			b.applicable.Policies(strings.TrimSuffix(o.Kind, "Binding"), o.Text("spec.policyName")))
 	case group == ownGroup && o.Kind == "PolicyException":
 		refs, _ := o.At("spec.policies")
 		var excepted []*manifest.Object
 		for ref := refs.First(); ref.Valid(); ref = ref.Next() {
-			excepted = append(excepted, b.applicable.Policies(manifest.Member(ref, "kind").Str(), manifest.Texts(manifest.Member(ref, "names"))...)...)
+			excepted = append(excepted,
+				b.applicable.Policies(manifest.Member(ref, "kind").Str(),
+					manifest.Texts(manifest.Member(ref, "names"))...)...)
 		}
 		b.narrowing(f, o, "spec.matchConstraints", "spec.policies", excepted)
 	case o.Kind == "RateLimitPolicy":
 		b.limit(f, o)
 	case group == constraints.Group, group == constraints.MutationsGroup:
 		b.kinds(f, o)
-	case group == admissionRegistrationGroup, group == ownGroup && slices.Contains([]string{"ConventionPolicy", "DefaultingPolicy", "RegoPolicy"}, o.Kind):
+	case group == admissionRegistrationGroup, group == ownGroup &&
+		slices.Contains([]string{"ConventionPolicy", "DefaultingPolicy", "RegoPolicy"}, o.Kind):
 		if !b.blocks(f, o, o) {
 			b.beyond(f, o, "spec.matchConstraints", "it matches all resources")
 		}
@@ -177,7 +181,8 @@ func (b *bounds) narrowing(f *source.Folder, o *manifest.Object, path, reference
 		before := len(b.Found)
 		if hasBlocks := b.blocks(f, o, p); !hasBlocks || len(b.Found) > before {
 			b.Found = b.Found[:before]
-			b.beyond(f, o, reference, "the %s '%s' matches more, and `%s.resourceRules` do not narrow that", p.Kind, p.Name, path)
+			b.beyond(f, o, reference, "the %s '%s' matches more, and `%s.resourceRules` do not narrow that", p.Kind,
+				p.Name, path)
 			return
 		}
 	}
@@ -234,7 +239,8 @@ func (b *bounds) resources(f *source.Folder, o *manifest.Object, group string, a
 	}
 }
 
-// elsewhere returns a route that leads to some of the resources, and that a folder does not concern; nil if there is none.
+// elsewhere returns a route that leads to some of the resources, and that a folder does not concern; nil if there is
+// none.
 func (b *bounds) elsewhere(f *source.Folder, all []*applicability.Resource) *Route {
 	for _, r := range all {
 		paths := r.Paths
@@ -316,7 +322,8 @@ func (b *bounds) resource(r *loadedResource) {
 			if k < len(r.Written.Routes) {
 				said = r.Written.Routes[k]
 			}
-			b.paths(r.at.from, applicability.PathOf(&applicability.Resource{Resource: r.Resource, From: r.at.from, At: r.at.path}, said), &r.Scope, path)
+			b.paths(r.at.from, applicability.PathOf(&applicability.Resource{Resource: r.Resource, From: r.at.from,
+				At: r.at.path}, said), &r.Scope, path)
 		}
 	case !f.Concerns.HasGroup(r.Group):
 		at := "spec.group"

@@ -43,7 +43,8 @@ spec: {policyName: %s, validationActions: [Deny]}
 func teams(dir string) []source.Folder {
 	return []source.Folder{
 		{Paths: []string{dir + "/a"}, Owner: "team-a", Concerns: &source.Concerns{Groups: []string{"a.example.com"}}},
-		{Paths: []string{dir + "/b"}, Owner: "team-b", Concerns: &source.Concerns{Groups: []string{"b.example.com", "c.example.com"}}},
+		{Paths: []string{dir + "/b"}, Owner: "team-b",
+			Concerns: &source.Concerns{Groups: []string{"b.example.com", "c.example.com"}}},
 		{Paths: []string{dir + "/shop"}, Owner: "team-shop", Concerns: &source.Concerns{Routes: []string{"shop"}}},
 	}
 }
@@ -112,11 +113,12 @@ func account(dir string, m *Manager, found []Finding) string {
 	return strings.ReplaceAll(b.String(), dir+"/", "")
 }
 
-// TestFolders: the files of a folder that has errors hold back no other folder. Which folder is at fault follows from what has
-// changed, and at first from the order of the configuration.
+// TestFolders: the files of a folder that has errors hold back no other folder. Which folder is at fault follows from
+// what has changed, and at first from the order of the configuration.
 func TestFolders(t *testing.T) {
 	common := denying("shared", "c.example.com")
-	good := map[string]string{"common/p.yaml": common, "a/w.yaml": crdOf("a.example.com"), "b/w.yaml": crdOf("b.example.com"), "b/c.yaml": crdOf("c.example.com"), "shop/o.yaml": shopResource}
+	good := map[string]string{"common/p.yaml": common, "a/w.yaml": crdOf("a.example.com"),
+		"b/w.yaml": crdOf("b.example.com"), "b/c.yaml": crdOf("c.example.com"), "shop/o.yaml": shopResource}
 	with := func(changes map[string]string) map[string]string {
 		all := maps.Clone(good)
 		maps.Copy(all, changes)
@@ -127,22 +129,50 @@ func TestFolders(t *testing.T) {
 		name  string
 		steps []map[string]string
 	}{
-		{"all are good", []map[string]string{good, {"a/p.yaml": denying("more", "a.example.com") + bindingTo("more", "more")}}},
-		{"one has errors at first", []map[string]string{with(map[string]string{"a/w.yaml": brokenFile}), {"b/p.yaml": denying("more", "b.example.com")}, {"a/w.yaml": good["a/w.yaml"]}}},
-		{"one has errors later", []map[string]string{good, {"a/p.yaml": brokenFile}, {"b/p.yaml": denying("more", "b.example.com")}, {"a/p.yaml": ""}}},
-		{"two have errors, one ships", []map[string]string{good, {"a/p.yaml": brokenFile, "b/p.yaml": brokenFile, "shop/o.yaml": shopResource + "# new\n"}}},
-		{"the common files have errors at first", []map[string]string{with(map[string]string{"common/p.yaml": brokenFile})}},
-		{"the common files have errors later", []map[string]string{good, {"common/p.yaml": brokenFile, "a/p.yaml": denying("more", "a.example.com")}}},
-		{"all owners have errors at first", []map[string]string{{"common/p.yaml": denying("shared", "x.example.com"), "a/w.yaml": brokenFile, "b/w.yaml": brokenFile, "shop/w.yaml": brokenFile}}},
-		{"a name twice at first", []map[string]string{with(map[string]string{"a/z.yaml": denying("same", "a.example.com"), "b/a.yaml": denying("same", "b.example.com")})}},
-		{"a name twice by the earlier one's change", []map[string]string{with(map[string]string{"b/a.yaml": denying("same", "b.example.com")}), {"a/z.yaml": denying("same", "a.example.com")}, {"b/a.yaml": ""}}},
-		{"a name twice by the change of both", []map[string]string{good, {"a/z.yaml": denying("same", "a.example.com"), "b/a.yaml": denying("same", "b.example.com")}}},
-		{"a binding to the policy of a folder that is held", []map[string]string{with(map[string]string{"a/p.yaml": bindingTo("more", "theirs"), "b/p.yaml": denying("theirs", "b.example.com"), "b/x.yaml": brokenFile})}},
-		{"a definition that the policies of another folder need", []map[string]string{good, {"b/c.yaml": "", "a/p.yaml": denying("more", "a.example.com")}}},
-		{"a definition moves to another folder", []map[string]string{with(map[string]string{"common/c.yaml": crdOf("c.example.com"), "b/c.yaml": denying("more", "c.example.com")}), {"common/c.yaml": "", "b/c.yaml": crdOf("c.example.com"), "b/d.yaml": denying("more", "c.example.com")}}},
-		{"a folder loses its files", []map[string]string{good, {"a/w.yaml": "", "b/p.yaml": denying("more", "b.example.com")}}},
-		{"a folder is not there at first", []map[string]string{{"common/p.yaml": common, "b/c.yaml": crdOf("c.example.com"), "shop/o.yaml": shopResource}}},
-		{"the same paths are described twice", []map[string]string{good, {"common/s.yaml": strings.Replace(shopResource, "orders.shop", "sales.shop", 1)}}},
+		{"all are good", []map[string]string{good,
+			{"a/p.yaml": denying("more", "a.example.com") + bindingTo("more", "more")}}},
+		{"one has errors at first", []map[string]string{with(map[string]string{"a/w.yaml": brokenFile}),
+			{"b/p.yaml": denying("more", "b.example.com")}, {"a/w.yaml": good["a/w.yaml"]}}},
+		{"one has errors later",
+			[]map[string]string{good, {"a/p.yaml": brokenFile}, {"b/p.yaml": denying("more", "b.example.com")},
+				{"a/p.yaml": ""}}},
+		{"two have errors, one ships",
+			[]map[string]string{good, {"a/p.yaml": brokenFile, "b/p.yaml": brokenFile, "shop/o.yaml": shopResource +
+				"# new\n"}}},
+		{"the common files have errors at first",
+			[]map[string]string{with(map[string]string{"common/p.yaml": brokenFile})}},
+		{"the common files have errors later",
+			[]map[string]string{good, {"common/p.yaml": brokenFile, "a/p.yaml": denying("more", "a.example.com")}}},
+		{"all owners have errors at first",
+			[]map[string]string{{"common/p.yaml": denying("shared", "x.example.com"), "a/w.yaml": brokenFile,
+				"b/w.yaml": brokenFile, "shop/w.yaml": brokenFile}}},
+		{"a name twice at first",
+			[]map[string]string{with(map[string]string{"a/z.yaml": denying("same", "a.example.com"),
+				"b/a.yaml": denying("same", "b.example.com")})}},
+		{"a name twice by the earlier one's change",
+			[]map[string]string{with(map[string]string{"b/a.yaml": denying("same", "b.example.com")}),
+				{"a/z.yaml": denying("same", "a.example.com")}, {"b/a.yaml": ""}}},
+		{"a name twice by the change of both",
+			[]map[string]string{good,
+				{"a/z.yaml": denying("same", "a.example.com"), "b/a.yaml": denying("same", "b.example.com")}}},
+		{"a binding to the policy of a folder that is held",
+			[]map[string]string{with(map[string]string{"a/p.yaml": bindingTo("more", "theirs"),
+				"b/p.yaml": denying("theirs", "b.example.com"), "b/x.yaml": brokenFile})}},
+		{"a definition that the policies of another folder need",
+			[]map[string]string{good, {"b/c.yaml": "", "a/p.yaml": denying("more", "a.example.com")}}},
+		{"a definition moves to another folder",
+			[]map[string]string{with(map[string]string{"common/c.yaml": crdOf("c.example.com"),
+				"b/c.yaml": denying("more", "c.example.com")}),
+				{"common/c.yaml": "", "b/c.yaml": crdOf("c.example.com"),
+					"b/d.yaml": denying("more", "c.example.com")}}},
+		{"a folder loses its files",
+			[]map[string]string{good, {"a/w.yaml": "", "b/p.yaml": denying("more", "b.example.com")}}},
+		{"a folder is not there at first",
+			[]map[string]string{{"common/p.yaml": common, "b/c.yaml": crdOf("c.example.com"),
+				"shop/o.yaml": shopResource}}},
+		{"the same paths are described twice",
+			[]map[string]string{good,
+				{"common/s.yaml": strings.Replace(shopResource, "orders.shop", "sales.shop", 1)}}},
 	} {
 		dir := t.TempDir()
 		var m *Manager
@@ -174,8 +204,8 @@ func startTeams(t *testing.T, dir string, s *lastgood.Store) (*Manager, []Findin
 	return NewManager([]string{dir + "/common"}, o)
 }
 
-// TestFoldersThatNeedEachOther: folders whose files have no errors but together come into force together, beside one that has
-// some.
+// TestFoldersThatNeedEachOther: folders whose files have no errors but together come into force together, beside one
+// that has some.
 func TestFoldersThatNeedEachOther(t *testing.T) {
 	exception := func(name, policy string) string {
 		return fmt.Sprintf(`---
@@ -216,20 +246,25 @@ z/a.yaml:2: must be valid YAML: did not find expected node content
 func TestFolderBounds(t *testing.T) {
 	const own, shop = "a/x.yaml", "shop/x.yaml"
 	rule := func(kind, name, more string) string {
-		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy" + kind + "\nmetadata: {name: " + name + "}\nspec:\n" + more
+		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy" + kind +
+			"\nmetadata: {name: " + name + "}\nspec:\n" + more
 	}
 	matching := func(groups, resources string) string {
-		return "  matchConstraints: {resourceRules: [{apiGroups: " + groups + ", apiVersions: ['*'], operations: [CREATE], resources: " + resources + "}]}\n  validations: [{expression: 'true'}]\n"
+		return "  matchConstraints: {resourceRules: [{apiGroups: " + groups +
+			", apiVersions: ['*'], operations: [CREATE], resources: " + resources +
+			"}]}\n  validations: [{expression: 'true'}]\n"
 	}
 	limit := func(spec string) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: l}\nspec: {requests: 1, periodSeconds: 1" + spec + "}\n"
 	}
 	resourceAt := func(path, spec string) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: carts.shop.example.com}\n" +
-			"spec: {group: shop.example.com, version: v1" + spec + ", names: {plural: carts, kind: Cart}, paths: {collection: " + path + "}, envelope: Bare}\n"
+			"spec: {group: shop.example.com, version: v1" + spec +
+			", names: {plural: carts, kind: Cart}, paths: {collection: " + path + "}, envelope: Bare}\n"
 	}
 	document := func(scope string) string {
-		return "openapi: 3.0.3\ninfo: {title: a, version: v1}\n" + scope + "paths: {/me: {get: {responses: {'200': {description: a}}}}}\n"
+		return "openapi: 3.0.3\ninfo: {title: a, version: v1}\n" + scope +
+			"paths: {/me: {get: {responses: {'200': {description: a}}}}}\n"
 	}
 	for _, c := range []struct{ file, text, want string }{
 		{own, rule("", "p", matching("[a.example.com]", "['*']")), ""},
@@ -240,11 +275,15 @@ func TestFolderBounds(t *testing.T) {
 		{own, "apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\nmetadata: {name: c}\nspec: {}\n", "a/x.yaml:4:1: spec.checks: Required value\na/x.yaml:4:1: spec.matchConstraints: it matches all resources"},
 		{own, limit(""), "a/x.yaml:4:1: spec.match: it counts requests by the route 'cluster', which `spec.route`, `spec.hosts` and `spec.upstream` let in"},
 		{own, limit(", match: {apiGroups: [a.example.com]}"), ""},
-		{own, limit(", match: {apiGroups: [b.example.com], resources: [widgets]}"), "a/x.yaml:4:59: spec.match.apiGroups[0]: it matches the group 'b.example.com'"},
+		{own, limit(", match: {apiGroups: [b.example.com], resources: [widgets]}"),
+			"a/x.yaml:4:59: spec.match.apiGroups[0]: it matches the group 'b.example.com'"},
 		{own, crdOf("d.example.com"), "a/x.yaml:6:3: spec.group: the route 'cluster' leads to 'widgets.d.example.com' too"},
-		{own, resourceAt("/carts", ", route: shop"), "a/x.yaml:4:103: spec.paths.collection: the route 'shop' leads to '/carts' too"},
-		{own, "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n", "a/x.yaml:1:1: policies of others select by its labels"},
-		{own, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n", "a/x.yaml:1:1: an audit policy is about all requests"},
+		{own, resourceAt("/carts", ", route: shop"),
+			"a/x.yaml:4:103: spec.paths.collection: the route 'shop' leads to '/carts' too"},
+		{own, "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n",
+			"a/x.yaml:1:1: policies of others select by its labels"},
+		{own, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n",
+			"a/x.yaml:1:1: an audit policy is about all requests"},
 		{own, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: team, namespace: d}\ndata: {a: b}\n", ""},
 		{shop, resourceAt("/carts", ", route: shop"), ""},
 		{shop, resourceAt("/carts", ", hosts: [shop.example.com]"), ""},
@@ -257,16 +296,21 @@ func TestFolderBounds(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		folder := teams(dir)
-		writeStep(t, dir, map[string]string{"common/p.yaml": denying("shared", "'*'"), "a/w.yaml": crdOf("a.example.com"), "shop/o.yaml": shopResource, "b/c.yaml": crdOf("c.example.com"), c.file: c.text})
+		writeStep(t, dir, map[string]string{"common/p.yaml": denying("shared", "'*'"),
+			"a/w.yaml": crdOf("a.example.com"), "shop/o.yaml": shopResource, "b/c.yaml": crdOf("c.example.com"),
+			c.file: c.text})
 		folders := append([]source.Folder{{Paths: []string{dir + "/common"}}}, folder...)
-		_, found := CompileFor(source.Join(folders, source.ReadFolders(folders, &source.Progress{})), Gateway{Routes: teamRoutes, Upstreams: []string{"cluster", "shop"}, AuditSinks: []string{"log"}})
+		_, found := CompileFor(source.Join(folders, source.ReadFolders(folders, &source.Progress{})),
+			Gateway{Routes: teamRoutes, Upstreams: []string{"cluster", "shop"}, AuditSinks: []string{"log"}})
 		var got []string
 		for _, f := range found {
 			if f.Severity != Error {
 				continue
 			}
 			words := f.Message
-			if before, after, found := strings.Cut(f.Message, ": "); found && strings.HasPrefix(before, "must keep to what the configuration lets the files of '"+filepath.Dir(filepath.Join(dir, c.file))+"' of 'team-") {
+			if before, after, found := strings.Cut(f.Message, ": "); found &&
+				strings.HasPrefix(before, "must keep to what the configuration lets the files of '"+
+					filepath.Dir(filepath.Join(dir, c.file))+"' of 'team-") {
 				words = after
 			}
 			at := fmt.Sprintf("%s:%d:%d: ", f.File, f.Line, f.Column)
@@ -284,7 +328,8 @@ func TestFolderBounds(t *testing.T) {
 // TestHeld: requests that a folder without files concerns are known by their route, their host or their group.
 func TestHeld(t *testing.T) {
 	folders := []source.Folder{
-		{Paths: []string{"r"}, Owner: "r", Concerns: &source.Concerns{Routes: []string{"orders"}, Hosts: []string{"shop.example.com"}}},
+		{Paths: []string{"r"}, Owner: "r",
+			Concerns: &source.Concerns{Routes: []string{"orders"}, Hosts: []string{"shop.example.com"}}},
 		{Paths: []string{"g"}, Owner: "g", Concerns: &source.Concerns{Groups: []string{"apps", "events.k8s.io"}}},
 		{Paths: []string{"good"}, Owner: "good"},
 	}
@@ -324,12 +369,14 @@ func TestHeld(t *testing.T) {
 func TestLastGoodOfFolders(t *testing.T) {
 	dir := t.TempDir()
 	writeStep(t, dir, map[string]string{
-		"common/p.yaml": denying("shared", "c.example.com"), "a/w.yaml": crdOf("a.example.com"), "b/w.yaml": crdOf("c.example.com"), "shop/o.yaml": shopResource,
+		"common/p.yaml": denying("shared", "c.example.com"), "a/w.yaml": crdOf("a.example.com"),
+		"b/w.yaml": crdOf("c.example.com"), "shop/o.yaml": shopResource,
 		"key": strings.Repeat("k", 32),
 	})
 	store := func(configuration string) *lastgood.Store {
 		t.Helper()
-		s, err := lastgood.New(lastgood.Options{Path: dir + "/kept", KeyFile: dir + "/key", MaxAge: time.Hour, Configuration: configuration})
+		s, err := lastgood.New(lastgood.Options{Path: dir + "/kept", KeyFile: dir + "/key", MaxAge: time.Hour,
+			Configuration: configuration})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/state"
 )
 
-// foreignGroups are groups whose objects other programs read, and what to do with what they say. A group stands for those
-// below it too: 'konghq.com' for 'configuration.konghq.com'.
+// foreignGroups are groups whose objects other programs read, and what to do with what they say. A group stands for
+// those below it too: 'konghq.com' for 'configuration.konghq.com'.
 var foreignGroups = map[string]string{
 	"kyverno.io":                  "it is Kyverno's: write it as a ValidatingAdmissionPolicy, a MutatingAdmissionPolicy or a RegoPolicy",
 	"konghq.com":                  "it is Kong's: limits are RateLimitPolicies, and routes are in the `routes` of the configuration",
@@ -43,7 +43,8 @@ func (l *loader) leaveOutForeign() {
 			continue
 		}
 		if from := l.known[id]; !l.mayBeUnused(from) {
-			l.At(from, Warning, "kind", "the %s '%s' has no effect here, and no policy refers to it: %s", o.Kind, o.Name, what)
+			l.At(from, Warning, "kind", "the %s '%s' has no effect here, and no policy refers to it: %s", o.Kind,
+				o.Name, what)
 		}
 		delete(l.objects, id)
 	}
@@ -60,8 +61,8 @@ func foreignGroup(group string) string {
 	return ""
 }
 
-// isReferredKind reports whether policies may refer to objects of a kind: by parameters, by what is synced for modules in
-// Rego, or because a file describes them.
+// isReferredKind reports whether policies may refer to objects of a kind: by parameters, by what is synced for modules
+// in Rego, or because a file describes them.
 func (l *loader) isReferredKind(of schema.GroupKind) bool {
 	isParameter := func(u paramUse) bool {
 		kind, ok := params.Kind(u.kind)
@@ -70,9 +71,11 @@ func (l *loader) isReferredKind(of schema.GroupKind) bool {
 	isKind := func(r loadedResource) bool { return r.GroupKind() == of }
 	isState := func(s *state.Source) bool { return s.Kind.GroupKind() == of }
 	for _, o := range l.known {
-		if group, _ := o.GroupVersion(); strings.HasSuffix(group, ".gatekeeper.sh") && bytes.Contains(o.JSON, []byte(`"kind":"`+of.Kind+`"`)) {
+		if group, _ := o.GroupVersion(); strings.HasSuffix(group, ".gatekeeper.sh") &&
+			bytes.Contains(o.JSON, []byte(`"kind":"`+of.Kind+`"`)) {
 			return true // a SyncSet, or a Config
 		}
 	}
-	return l.plain[of] || slices.ContainsFunc(l.paramUses, isParameter) || slices.ContainsFunc(l.resources, isKind) || slices.ContainsFunc(l.set.states, isState)
+	return l.plain[of] || slices.ContainsFunc(l.paramUses, isParameter) || slices.ContainsFunc(l.resources, isKind) ||
+		slices.ContainsFunc(l.set.states, isState)
 }

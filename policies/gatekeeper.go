@@ -17,7 +17,8 @@ type gatekeeperFiles struct {
 }
 
 // gatekeepers hands an object of Gatekeeper's on.
-func gatekeepers[T any](take func(*constraints.Files, *manifest.Object, *T)) func(*gatekeeperFiles, *loader, *manifest.Object, *T) {
+func gatekeepers[T any](take func(*constraints.Files, *manifest.Object, *T)) func(*gatekeeperFiles, *loader,
+	*manifest.Object, *T) {
 	return func(g *gatekeeperFiles, _ *loader, o *manifest.Object, read *T) { take(&g.files, o, read) }
 }
 
@@ -40,8 +41,10 @@ func (g *gatekeeperFiles) compile(l *loader) {
 // connect implements connecter: templates know the objects of the files and of the StateSources.
 func (g *gatekeeperFiles) connect(l *loader) {
 	set := l.set
-	known := constraints.Known{States: set.states, Locate: func(s *state.Source, kind schema.GroupVersionKind, resource string) {
-		set.locate(s, &StateSourceResource{APIVersion: kind.GroupVersion().String(), Resource: resource, Kind: kind.Kind})
+	known := constraints.Known{States: set.states, Locate: func(s *state.Source, kind schema.GroupVersionKind,
+		resource string) {
+		set.locate(s, &StateSourceResource{APIVersion: kind.GroupVersion().String(), Resource: resource,
+			Kind: kind.Kind})
 	}}
 	for _, o := range set.objects {
 		known.Objects = append(known.Objects, o.Document.Root())

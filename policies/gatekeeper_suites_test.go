@@ -55,7 +55,8 @@ func (c *gatekeeperCase) attributes(t *testing.T) *admission.Attributes {
 		}
 	}
 	info := &resource.Info{
-		Verb: resource.VerbCreate, IsResource: true, APIPrefix: "apis", Group: review.Kind.Group, Version: review.Kind.Version,
+		Verb: resource.VerbCreate, IsResource: true, APIPrefix: "apis", Group: review.Kind.Group,
+		Version:  review.Kind.Version,
 		Resource: plural, Namespace: review.Namespace, Name: review.Name,
 	}
 	a := &admission.Attributes{
@@ -137,7 +138,8 @@ func TestGatekeeperLibrary(t *testing.T) {
 	var files []string
 	root := filepath.Join(suitesDir(t), "data", "gatekeeper-library", "library")
 	err := filepath.WalkDir(root, func(name string, entry os.DirEntry, err error) error {
-		if base := filepath.Base(name); err == nil && !entry.IsDir() && source.IsManifest(name) && (base == "template.yaml" || strings.HasPrefix(base, "constraint")) {
+		if base := filepath.Base(name); err == nil && !entry.IsDir() && source.IsManifest(name) &&
+			(base == "template.yaml" || strings.HasPrefix(base, "constraint")) {
 			files = append(files, name)
 		}
 		return err
@@ -179,7 +181,8 @@ func BenchmarkLoadTemplates(b *testing.B) {
 		}
 		for _, suffix := range []string{"a", "b", "c", "d"} {
 			renamed := names.ReplaceAll(text, []byte("${0}"+suffix))
-			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d%s.yaml", i, suffix)), renamed, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d%s.yaml", i, suffix)), renamed,
+				0o600); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -200,7 +203,8 @@ func BenchmarkConstraints(b *testing.B) {
 	}
 	library := filepath.Join(root, "data", "gatekeeper-library", "library")
 	var files []string
-	for _, name := range []string{"general/allowedrepos", "general/requiredlabels", "pod-security-policy/privileged-containers"} {
+	for _, name := range []string{"general/allowedrepos", "general/requiredlabels",
+		"pod-security-policy/privileged-containers"} {
 		constraints, _ := filepath.Glob(filepath.Join(library, name, "samples", "*", "constraint.yaml"))
 		if len(constraints) == 0 {
 			b.Skip("the recorded suites are not here: set SUITES_DIR")
@@ -217,8 +221,10 @@ func BenchmarkConstraints(b *testing.B) {
 		b.Fatal(err)
 	}
 	a := &admission.Attributes{
-		Info:      &resource.Info{Verb: resource.VerbCreate, IsResource: true, APIPrefix: "api", Version: "v1", Resource: "pods", Namespace: "default"},
-		Operation: admission.Create, User: &identity.User{Name: "jane"}, Object: object, Lookup: &admissiontest.Lookup{}, Frame: cel.NewFrame(context.Background()),
+		Info: &resource.Info{Verb: resource.VerbCreate, IsResource: true, APIPrefix: "api", Version: "v1",
+			Resource: "pods", Namespace: "default"},
+		Operation: admission.Create, User: &identity.User{Name: "jane"}, Object: object,
+		Lookup: &admissiontest.Lookup{}, Frame: cel.NewFrame(context.Background()),
 	}
 	var r admission.Report
 	b.ReportAllocs()

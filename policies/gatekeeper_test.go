@@ -64,14 +64,16 @@ spec:
 `
 
 func constraintOf(kind, name, spec string) string {
-	return "---\napiVersion: constraints.gatekeeper.sh/v1beta1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
+	return "---\napiVersion: constraints.gatekeeper.sh/v1beta1\nkind: " + kind + "\nmetadata: {name: " + name +
+		"}\nspec: " + spec + "\n"
 }
 
 // review is a request about a pod in the namespace team-a, or about a namespace.
 func review(t *testing.T, operation admission.Operation, object, old string) *admission.Attributes {
 	t.Helper()
 	a := &admission.Attributes{
-		Info:      &resource.Info{Verb: resource.VerbCreate, IsResource: true, APIPrefix: "api", Version: "v1", Resource: "pods", Namespace: "team-a"},
+		Info: &resource.Info{Verb: resource.VerbCreate, IsResource: true, APIPrefix: "api", Version: "v1",
+			Resource: "pods", Namespace: "team-a"},
 		Operation: operation,
 		Lookup: (&admissiontest.Lookup{Known: map[string][]document.Node{}}).
 			Add("{apiVersion: v1, kind: Namespace, metadata: {name: team-a, labels: {tier: prod}}}"),
@@ -116,20 +118,26 @@ func TestConstraintsAreIndexed(t *testing.T) {
 		"{match: {" + kinds + ", labelSelector: {matchLabels: {a: b}}}}":           true,
 		"{match: {" + kinds + ", namespaceSelector: {matchLabels: {tier: prod}}}}": false,
 	} {
-		set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": checkTemplate, "c.yaml": constraintOf("Check", "b", spec)})})
+		set, found := Load(
+			[]string{testutil.WriteFiles(t,
+				map[string]string{"a.yaml": checkTemplate, "c.yaml": constraintOf("Check", "b", spec)})})
 		if set == nil {
 			t.Fatal(found)
 		}
-		pods, services := &resource.Info{Version: "v1", Resource: "pods"}, &resource.Info{Version: "v1", Resource: "services"}
+		pods, services := &resource.Info{Version: "v1", Resource: "pods"},
+			&resource.Info{Version: "v1", Resource: "services"}
 		chain := set.Admission()
-		if !chain.Concerns(pods, admission.Update) || chain.Concerns(services, admission.Update) || chain.Concerns(pods, admission.Delete) {
+		if !chain.Concerns(pods, admission.Update) || chain.Concerns(services, admission.Update) ||
+			chain.Concerns(pods, admission.Delete) {
 			t.Errorf("%s: must concern updates of pods alone", spec)
 		}
 		if got := chain.NeedsOld(pods, admission.Update); got != old {
 			t.Errorf("%s: needs the stored object: %t, want %t", spec, got, old)
 		}
 	}
-	set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": celTemplate, "c.yaml": constraintOf("Limit", "b", "{match: {"+kinds+"}}")})})
+	set, found := Load(
+		[]string{testutil.WriteFiles(t,
+			map[string]string{"a.yaml": celTemplate, "c.yaml": constraintOf("Limit", "b", "{match: {"+kinds+"}}")})})
 	if set == nil {
 		t.Fatal(found)
 	}
@@ -153,25 +161,32 @@ func TestGatekeeperFindings(t *testing.T) {
 		"unused":            {checkTemplate, "a.yaml:7:15: spec.crd.spec.names.kind: warning: no constraint in the policy files is of the kind 'Check', so that the template does nothing"},
 		"name":              {strings.Replace(checkTemplate, "name: check", "name: other", 1), "a.yaml:3:12: metadata.name: Invalid value: \"other\": must be 'check', the kind of the constraints in lower case"},
 		"schema":            {strings.Replace(checkTemplate, "type: array", "type: list", 1), "a.yaml:12:21: spec.crd.spec.validation.openAPIV3Schema.properties[words].type: Unsupported value: \"list\""},
-		"target":            {strings.Replace(checkTemplate, "target: admission.k8s.gatekeeper.sh", "target: x", 1), "spec.targets[0].target: Unsupported value"},
-		"no rule":           {strings.ReplaceAll(checkTemplate, "violation[", "deny["), "spec.targets[0].rego: Invalid value: invalid rego: invalid module: missing required rules: [violation]"},
-		"syntax":            {strings.Replace(checkTemplate, `"msg": msg}] { msg := said`, `"msg": msg}] { msg := := said`, 1), "a.yaml:20:40: spec.targets[0].rego: rego_parse_error"},
-		"library":           {strings.Replace(checkTemplate, "object.metadata.annotations.say", "object.(", 1), "a.yaml:25:29: spec.targets[0].rego: rego_parse_error"},
+		"target": {strings.Replace(checkTemplate, "target: admission.k8s.gatekeeper.sh", "target: x", 1),
+			"spec.targets[0].target: Unsupported value"},
+		"no rule": {strings.ReplaceAll(checkTemplate, "violation[", "deny["), "spec.targets[0].rego: Invalid value: invalid rego: invalid module: missing required rules: [violation]"},
+		"syntax": {strings.Replace(checkTemplate, `"msg": msg}] { msg := said`,
+			`"msg": msg}] { msg := := said`, 1), "a.yaml:20:40: spec.targets[0].rego: rego_parse_error"},
+		"library": {strings.Replace(checkTemplate, "object.metadata.annotations.say", "object.(", 1),
+			"a.yaml:25:29: spec.targets[0].rego: rego_parse_error"},
 		"library elsewhere": {strings.Replace(checkTemplate, "package lib.words", "package words", 1), "a.yaml:24:7: spec.targets[0].rego: invalid lib prefix: path data.words not found in lib prefixes"},
 		"import":            {strings.Replace(checkTemplate, "import data.lib.words.said", "import data.words.said", 1), "a.yaml:18:7: spec.targets[0].rego: invalid import: bad import: \"data.words.said\""},
 		"import of input":   {strings.Replace(checkTemplate, "import data.lib.words.said", "import input.review", 1), "a.yaml:18:7: spec.targets[0].rego: invalid import: cannot import input: \"input.review\""},
 		"reference":         {strings.Replace(checkTemplate, "input.parameters.words[_]", "data.constraints[_]", 1), "spec.targets[0].rego: invalid data references: disallowed ref data.constraints[_]"},
-		"expression":        {strings.Replace(celTemplate, "string(variables.most)", "variables.less", 1), "spec.targets[0].code[0].source.validations[0].messageExpression: Invalid value"},
-		"variable":          {strings.Replace(celTemplate, "? variables.params.most : 1", "? nothing : 1", 1), "spec.targets[0].code[0].source.variables[0].expression: Invalid value"},
-		"reserved":          {strings.Replace(celTemplate, "name: most", "name: params", 1), "spec.targets[0].code[0].source.variables[0].name: Invalid value: \"params\": must not be a name that Gatekeeper keeps for itself"},
-		"expansion":         {"apiVersion: expansion.gatekeeper.sh/v1beta1\nkind: ExpansionTemplate\nmetadata: {name: e}\n", "a.yaml:2:1: kind: must not be 'ExpansionTemplate': the gateway expands no objects that generate others: the pods of a workload are judged when they are created"},
-		"provider":          {"apiVersion: externaldata.gatekeeper.sh/v1beta1\nkind: Provider\nmetadata: {name: e}\n", "a.yaml:2:1: kind: must not be 'Provider': the gateway asks no providers of external data"},
-		"config":            {"apiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: c}\n", "a.yaml:3:12: metadata.name: must be 'config', the only name that Gatekeeper reads, not 'c'"},
-		"process":           {"apiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {match: [{processes: [web]}]}\n", "spec.match[0].processes[0]: must be '*', 'audit', 'mutation-webhook', 'sync', 'webhook', not 'web'"},
-		"sync": {strings.Replace(checkTemplate, "said(input.review.object)", "data.inventory.cluster.x", 1) + constraintOf("Check", "c", "{}") +
+		"expression": {strings.Replace(celTemplate, "string(variables.most)", "variables.less", 1),
+			"spec.targets[0].code[0].source.validations[0].messageExpression: Invalid value"},
+		"variable": {strings.Replace(celTemplate, "? variables.params.most : 1", "? nothing : 1", 1),
+			"spec.targets[0].code[0].source.variables[0].expression: Invalid value"},
+		"reserved":  {strings.Replace(celTemplate, "name: most", "name: params", 1), "spec.targets[0].code[0].source.variables[0].name: Invalid value: \"params\": must not be a name that Gatekeeper keeps for itself"},
+		"expansion": {"apiVersion: expansion.gatekeeper.sh/v1beta1\nkind: ExpansionTemplate\nmetadata: {name: e}\n", "a.yaml:2:1: kind: must not be 'ExpansionTemplate': the gateway expands no objects that generate others: the pods of a workload are judged when they are created"},
+		"provider":  {"apiVersion: externaldata.gatekeeper.sh/v1beta1\nkind: Provider\nmetadata: {name: e}\n", "a.yaml:2:1: kind: must not be 'Provider': the gateway asks no providers of external data"},
+		"config":    {"apiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: c}\n", "a.yaml:3:12: metadata.name: must be 'config', the only name that Gatekeeper reads, not 'c'"},
+		"process":   {"apiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {match: [{processes: [web]}]}\n", "spec.match[0].processes[0]: must be '*', 'audit', 'mutation-webhook', 'sync', 'webhook', not 'web'"},
+		"sync": {strings.Replace(checkTemplate, "said(input.review.object)", "data.inventory.cluster.x", 1) +
+			constraintOf("Check", "c", "{}") +
 			"---\napiVersion: syncset.gatekeeper.sh/v1alpha1\nkind: SyncSet\nmetadata: {name: s}\nspec: {gvks: [{group: shop.example.com, version: v1, kind: Order}]}\n",
 			"spec.gvks[0]: must be a kind whose resource is known: add a StateSource with the resource, the apiVersion 'shop.example.com/v1' and the kind 'Order'"},
-		"needs sync": {strings.Replace(strings.Replace(checkTemplate, "said(input.review.object)", "data.inventory.cluster.x", 1), "{name: check}",
+		"needs sync": {strings.Replace(strings.Replace(checkTemplate, "said(input.review.object)",
+			"data.inventory.cluster.x", 1), "{name: check}",
 			"{name: check, annotations: {metadata.gatekeeper.sh/requires-sync-data: '\"[[{\\\"groups\\\": [\\\"\\\"], \\\"versions\\\": [\\\"v1\\\"], \\\"kinds\\\": [\\\"Service\\\"]}]]\"'}}", 1) + constraintOf("Check", "c", "{}"),
 			"metadata.annotations[metadata.gatekeeper.sh/requires-sync-data]: warning: "},
 		"mutators": {"apiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: a}\nspec: {applyTo: [{groups: [''], versions: [v1], kinds: [Pod]}], location: spec.a.b, parameters: {assign: {value: 1}}}\n" +
@@ -183,7 +198,8 @@ func TestGatekeeperFindings(t *testing.T) {
 			for _, f := range Check([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": c.file})}) {
 				line := f.String()
 				if f.Column > 0 {
-					line = strings.Replace(line, fmt.Sprintf(":%d:", f.Line), fmt.Sprintf(":%d:%d:", f.Line, f.Column), 1)
+					line = strings.Replace(line, fmt.Sprintf(":%d:", f.Line), fmt.Sprintf(":%d:%d:", f.Line, f.Column),
+						1)
 				}
 				got = append(got, line)
 			}

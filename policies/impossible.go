@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
-// constantsOf returns how severe a finding about the modules of a policy is. A bundle comes while the gateway runs, and a
-// mistake in it must not keep other files from being loaded.
+// constantsOf returns how severe a finding about the modules of a policy is. A bundle comes while the gateway runs, and
+// a mistake in it must not keep other files from being loaded.
 func constantsOf(spec *rego.RegoPolicySpec) Severity {
 	if spec.Bundle != "" {
 		return Warning
@@ -29,23 +29,24 @@ type impossibleKey struct {
 	types   [maxTypes]*cel.ObjectType
 }
 
-// impossibleByRego finds the rules of a RegoPolicy that can never have a value for objects of the kinds that it matches, if the
-// policy files describe these. Modules that ask for the kind of an object, and bundles, may be meant for other kinds too: of
-// them all rules of a name must be impossible. It reports whether there are such rules.
+// impossibleByRego finds the rules of a RegoPolicy that can never have a value for objects of the kinds that it
+// matches, if the policy files describe these. Modules that ask for the kind of an object, and bundles, may be meant
+// for other kinds too: of them all rules of a name must be impossible. It reports whether there are such rules.
 func (l *loader) impossibleByRego(p loadedRego, modules regoKey, c *compiledRego, kinds typecheck.Kinds) bool {
 	types := typesOf(typecheck.Described(p.spec.Spec.MatchConstraints, kinds))
 	if types[0] == nil {
 		return false
 	}
 	found := reuse.Of(l.kept, impossibleKey{p.from.Sum(), modules, types}, func() rego.Errors {
-		return c.program.Impossible(unionOf(types), p.spec.Spec.Bundle == "" && len(c.reads.Kind) == 0, c.policy.Queries()...)
+		return c.program.Impossible(unionOf(types), p.spec.Spec.Bundle == "" && len(c.reads.Kind) == 0,
+			c.policy.Queries()...)
 	})
 	l.regoFound(&l.findings, applicability.AlwaysFails, found, constantsOf(&p.spec.Spec))
 	return len(found) > 0
 }
 
-// impossibleByTemplate finds that a template can never find anything in objects of the kinds that a constraint names, if the
-// policy files describe these.
+// impossibleByTemplate finds that a template can never find anything in objects of the kinds that a constraint names,
+// if the policy files describe these.
 func (l *loader) impossibleByTemplate(f *findings, o *manifest.Object, t *gatekeeper.Template, kinds *knownKinds) {
 	list, _ := o.At("spec.match.kinds")
 	var all []typecheck.Kind
@@ -68,9 +69,11 @@ func (l *loader) impossibleByTemplate(f *findings, o *manifest.Object, t *gateke
 	if types[0] == nil {
 		return
 	}
-	found := reuse.Of(l.kept, templateKey{t, types}, func() rego.Errors { return t.Modules().Impossible(unionOf(types), false, t.Rule()) })
+	found := reuse.Of(l.kept, templateKey{t, types},
+		func() rego.Errors { return t.Modules().Impossible(unionOf(types), false, t.Rule()) })
 	if len(found) > 0 {
-		f.By(applicability.AlwaysFails, o, Error, "spec.match.kinds", "matches objects in which the template can never find anything: %s", found[0].Message)
+		f.By(applicability.AlwaysFails, o, Error, "spec.match.kinds",
+			"matches objects in which the template can never find anything: %s", found[0].Message)
 	}
 }
 

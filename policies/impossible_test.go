@@ -14,8 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// TestAlwaysFailing: a rule that the types of the matched kinds, or constants, prove to fail for every object is an error of the
-// load, in each kind of policy. What they do not prove is left unsaid.
+// TestAlwaysFailing: a rule that the types of the matched kinds, or constants, prove to fail for every object is an
+// error of the load, in each kind of policy. What they do not prove is left unsaid.
 func TestAlwaysFailing(t *testing.T) {
 	const (
 		match    = "  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [widgets]}]}\n"
@@ -40,16 +40,23 @@ spec:
 		{"rego, a field that no object has", rego + match + module + "    deny contains \"x\" if input.review.object.spec.sise > 3\n", "b.yaml:8: 'deny' can never have a value here, whatever the object: undefined ref: input.review.object.spec.sise"},
 		{"rego, one rule of two", rego + match + module + "    deny contains \"x\" if input.review.object.spec.sise > 3\n    deny contains \"y\" if input.review.object.spec.size > 3\n", "b.yaml:8: 'deny' can never have a value here"},
 		{"rego, for several kinds", rego + match + module + "    deny contains \"x\" if { input.review.kind.kind == \"Other\"; input.review.object.spec.sise > 3 }\n    deny contains \"y\" if input.review.object.spec.size > 3\n", ""},
-		{"rego, with wildcards", rego + wider + module + "    deny contains \"x\" if input.review.object.spec.sise > 3\n", ""},
+		{"rego, with wildcards", rego + wider + module +
+			"    deny contains \"x\" if input.review.object.spec.sise > 3\n", ""},
 		{"rego, a constant", rego + match + module + "    deny contains \"x\" if input.review.object.spec.size > 1 / 0\n", "b.yaml:8: always fails, since it depends on no object: eval_builtin_error: div: divide by zero"},
 		{"defaults", defaults + "  - {field: spec.list, valueExpression: \"[object.spec.size]\", when: object.spec.size < 5}\n", ""},
-		{"defaults, a condition of other types", defaults + "  - {field: spec.size, value: 3, when: \"object.spec.size < '5'\"}\n", "b.yaml:7: spec.defaults[0].when: ERROR: <input>:1:18: fails for every object"},
+		{"defaults, a condition of other types",
+			defaults + "  - {field: spec.size, value: 3, when: \"object.spec.size < '5'\"}\n",
+			"b.yaml:7: spec.defaults[0].when: ERROR: <input>:1:18: fails for every object"},
 		{"defaults, a constant", defaults + "  - {field: spec.size, valueExpression: \"1 / 0\"}\n", "b.yaml:7: spec.defaults[0].valueExpression: always fails, since it depends on no object: division by zero"},
-		{"defaults, for several kinds", strings.Replace(defaults, "[widgets]", "[widgets, others]", 1) + "  - {field: spec.size, value: 3, when: \"object.spec.size < '5'\"}\n", ""},
-		{"a template", template + "      violation[{\"msg\": \"x\"}] { input.review.object.spec.size > 3 }\n" + constraint, ""},
+		{"defaults, for several kinds", strings.Replace(defaults, "[widgets]", "[widgets, others]", 1) +
+			"  - {field: spec.size, value: 3, when: \"object.spec.size < '5'\"}\n", ""},
+		{"a template", template + "      violation[{\"msg\": \"x\"}] { input.review.object.spec.size > 3 }\n" +
+			constraint, ""},
 		{"a template, a field that no object has", template + "      violation[{\"msg\": \"x\"}] { input.review.object.spec.sise > 3 }\n" + constraint, "b.yaml:15: spec.match.kinds: matches objects in which the template can never find anything: 'violation' can never have a value here"},
 		{"a template for several kinds", template + "      violation[{\"msg\": \"x\"}] { input.review.object.spec.sise > 3 }\n      violation[{\"msg\": \"y\"}] { input.review.object.spec.size > 3 }\n" + constraint, ""},
-		{"a template, a constant", template + "      violation[{\"msg\": \"x\"}] { input.review.object.spec.size > 1 / 0 }\n" + constraint, "b.yaml:10: always fails, since it depends on no object"},
+		{"a template, a constant",
+			template + "      violation[{\"msg\": \"x\"}] { input.review.object.spec.size > 1 / 0 }\n" + constraint,
+			"b.yaml:10: always fails, since it depends on no object"},
 	} {
 		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": reviewedDefinition, "b.yaml": c.text})
 		set, found := Load([]string{dir})
@@ -68,8 +75,8 @@ spec:
 	}
 }
 
-// TestImpossibleInLibrary: a template of Gatekeeper's library that found something in an object of a kind is not proved to find
-// nothing in objects of that kind.
+// TestImpossibleInLibrary: a template of Gatekeeper's library that found something in an object of a kind is not proved
+// to find nothing in objects of that kind.
 func TestImpossibleInLibrary(t *testing.T) {
 	root := suitesDir(t)
 	f, err := os.Open(filepath.Join(root, "cases", "rego-gatekeeper.jsonl"))
@@ -90,7 +97,8 @@ func TestImpossibleInLibrary(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind := c.Input.Review.Kind
-		one := pair{strings.Join(c.PolicyFiles, " "), schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}}
+		one := pair{strings.Join(c.PolicyFiles, " "), schema.GroupVersionKind{Group: kind.Group, Version: kind.Version,
+			Kind: kind.Kind}}
 		if len(c.Expect.Violations) == 0 || seen[one] {
 			continue
 		}

@@ -22,21 +22,25 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// writers write the objects of the files, one of each kind, by a name, another name that they refer to, and a number, which is
-// what edits change.
+// writers write the objects of the files, one of each kind, by a name, another name that they refer to, and a number,
+// which is what edits change.
 var writers = []func(name, other string, n int) string{
 	func(name, other string, n int) string {
-		expression := []string{"object.spec.size <= 5", "object.spec.size <= 6 && object.spec.none == 1", "object.spec.size", "!has(state.a)",
-			"request.userInfo.username != 'x'", "params.data.most == '3' || object.spec.size < 2", "variables.half < 3", "object.spec.size + 'a' == 'b'"}[n%8]
+		expression := []string{"object.spec.size <= 5", "object.spec.size <= 6 && object.spec.none == 1",
+			"object.spec.size", "!has(state.a)",
+			"request.userInfo.username != 'x'", "params.data.most == '3' || object.spec.size < 2", "variables.half < 3",
+			"object.spec.size + 'a' == 'b'"}[n%8]
 		paramKind := []string{"", "  paramKind: {apiVersion: v1, kind: ConfigMap}\n"}[n%2]
 		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata:\n  name: " + name + rollout(n) +
 			"\nspec:\n" + paramKind + "  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [widgets]}]}\n" +
-			"  variables: [{name: half, expression: 'object.spec.size / " + fmt.Sprint(2+n/12) + "'}]\n  validations:\n  - expression: \"" + expression + "\"\n    message: 'should be " + other + ".'\n"
+			"  variables: [{name: half, expression: 'object.spec.size / " + fmt.Sprint(2+n/12) +
+			"'}]\n  validations:\n  - expression: \"" + expression + "\"\n    message: 'should be " + other + ".'\n"
 	},
 	func(name, other string, n int) string {
 		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: " + name + "}\nspec:\n  policyName: " +
 			[]string{name, other}[n%2] + "\n  validationActions: [" + []string{"Deny", "Warn", "Wrong"}[n%3] + "]\n" +
-			[]string{"", "  paramRef: {name: " + name + ", namespace: default, parameterNotFoundAction: Deny}\n", "  matchResources: {objectSelector: {matchLabels: {a: b}}}\n"}[n%3]
+			[]string{"", "  paramRef: {name: " + name + ", namespace: default, parameterNotFoundAction: Deny}\n",
+				"  matchResources: {objectSelector: {matchLabels: {a: b}}}\n"}[n%3]
 	},
 	func(name, _ string, n int) string {
 		return "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nmetadata: {name: " + name + "}\nspec:\n  reinvocationPolicy: Never\n" +
@@ -49,7 +53,8 @@ var writers = []func(name, other string, n int) string{
 	func(_, _ string, n int) string { return definition("example.com", n) },
 	func(name, _ string, n int) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: " + name + "}\nspec:\n  group: shop\n  version: v1\n  names: {plural: orders" + name +
-			", kind: Order}\n  paths: {collection: /orders/" + name + ", item: '/orders/" + name + "/{name}'}\n" + []string{"", "  hosts: [api.example.com]\n", "  upstream: other\n"}[n%3] +
+			", kind: Order}\n  paths: {collection: /orders/" + name + ", item: '/orders/" + name + "/{name}'}\n" +
+			[]string{"", "  hosts: [api.example.com]\n", "  upstream: other\n"}[n%3] +
 			"  schema: {openAPIV3Schema: {type: object, properties: {amount: {type: integer, minLength: 1, maximum: " + fmt.Sprint(n) + "}, status: {type: string}}}}\n"
 	},
 	func(name, _ string, n int) string {
@@ -59,14 +64,17 @@ var writers = []func(name, other string, n int) string{
 	func(name, _ string, n int) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: DefaultingPolicy\nmetadata: {name: " + name + "}\nspec:\n" +
 			"  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [widgets]}]}\n  defaults:\n  - {field: spec.label, " +
-			[]string{"value: one", "value: 3", "valueExpression: object.spec.size", "valueExpression: \"'two'\""}[n%4] + "}\n" +
+			[]string{"value: one", "value: 3", "valueExpression: object.spec.size", "valueExpression: \"'two'\""}[n%4] +
+			"}\n" +
 			[]string{"", "  rollout: {percent: 0}\n"}[n%2]
 	},
 	func(name, other string, n int) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: PolicyException\nmetadata: {name: " + name + "}\nspec:\n  policies: [{kind: " +
-			[]string{"ValidatingAdmissionPolicy", "RegoPolicy", "Check", "ConventionPolicy"}[n%4] + ", names: [" + other + "]}]\n  reason: because\n" +
+			[]string{"ValidatingAdmissionPolicy", "RegoPolicy", "Check", "ConventionPolicy"}[n%4] + ", names: [" +
+			other + "]}]\n  reason: because\n" +
 			"  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [widgets]}]}\n" +
-			"  matchConditions: [{name: a, expression: \"object.spec.size == " + fmt.Sprint(n) + "\"}]\n" + []string{"", "  expires: '2020-01-01T00:00:00Z'\n"}[n%2]
+			"  matchConditions: [{name: a, expression: \"object.spec.size == " + fmt.Sprint(n) + "\"}]\n" +
+			[]string{"", "  expires: '2020-01-01T00:00:00Z'\n"}[n%2]
 	},
 	func(name, _ string, n int) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: " + name + "}\nspec:\n  requests: 5\n  periodSeconds: 60\n" +
@@ -84,36 +92,44 @@ var writers = []func(name, other string, n int) string{
 			"\n  resource: {apiVersion: example.com/v1, resource: " + []string{"widgets", "gadgets"}[n%2] + "}\n"
 	},
 	func(name, _ string, n int) string {
-		body := []string{"input.review.object.spec.size > input.parameters.most", "input.parameters.words[_] == \"x\"", "data.inventory.cluster[_]", "wrong("}[n%4]
+		body := []string{"input.review.object.spec.size > input.parameters.most", "input.parameters.words[_] == \"x\"",
+			"data.inventory.cluster[_]", "wrong("}[n%4]
 		return "apiVersion: templates.gatekeeper.sh/v1\nkind: ConstraintTemplate\nmetadata: {name: check}\nspec:\n  crd: {spec: {names: {kind: Check}, validation: {openAPIV3Schema: {type: object, properties: {most: {type: integer}, words: {type: array, items: {type: string}}}}}}}\n" +
 			"  targets:\n  - target: admission.k8s.gatekeeper.sh\n    rego: |\n      package check\n      violation[{\"msg\": msg}] { " + body + "; msg := \"" + name + "\" }\n"
 	},
 	func(name, _ string, n int) string {
 		return "apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: Check\nmetadata:\n  name: " + name + rollout(n) + "\nspec:\n  enforcementAction: " + []string{"deny", "warn"}[n%2] +
-			"\n  match: {kinds: [{apiGroups: ['example.com'], kinds: [" + []string{"Widget", "Gadget", "'*'"}[n%3] + "]}]}\n  parameters: {most: " + fmt.Sprint(n) + "}\n"
+			"\n  match: {kinds: [{apiGroups: ['example.com'], kinds: [" + []string{"Widget", "Gadget", "'*'"}[n%3] +
+			"]}]}\n  parameters: {most: " + fmt.Sprint(n) + "}\n"
 	},
 	func(name, _ string, n int) string {
 		return "apiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: " + name + "}\nspec: {applyTo: [{groups: [example.com], versions: [v1], kinds: [Widget]}], location: " +
-			[]string{"spec.label", "'spec.label[name: x].y'"}[n%2] + ", parameters: {assign: {value: mutated" + fmt.Sprint(n) + "}}}\n"
+			[]string{"spec.label", "'spec.label[name: x].y'"}[n%2] + ", parameters: {assign: {value: mutated" +
+			fmt.Sprint(n) + "}}}\n"
 	},
 	func(name, _ string, n int) string {
-		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: default}\ndata: {most: '" + fmt.Sprint(n) + "'}\n"
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: default}\ndata: {most: '" +
+			fmt.Sprint(n) + "'}\n"
 	},
 	func(name, _ string, n int) string {
-		return "apiVersion: v1\nkind: Namespace\nmetadata: {name: team-" + name + ", labels: {n: 'n" + fmt.Sprint(n) + "'}}\n"
+		return "apiVersion: v1\nkind: Namespace\nmetadata: {name: team-" + name + ", labels: {n: 'n" + fmt.Sprint(n) +
+			"'}}\n"
 	},
 	func(name, _ string, n int) string {
-		return "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: " + name + ", namespace: default}\nspec: {size: " + fmt.Sprint(n) + []string{"", ", unknown: 1"}[n%2] + "}\n"
+		return "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: " + name +
+			", namespace: default}\nspec: {size: " + fmt.Sprint(n) + []string{"", ", unknown: 1"}[n%2] + "}\n"
 	},
 	func(_, _ string, n int) string {
-		return "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: " + []string{"Metadata", "None", "Wrong"}[n%3] + "\n  users: [a]\n"
+		return "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: " +
+			[]string{"Metadata", "None", "Wrong"}[n%3] + "\n  users: [a]\n"
 	},
 	func(name, _ string, n int) string {
 		return "openapi: 3.0.3\ninfo: {title: " + name + ", version: '1'}\npaths:\n  /items" + name + ":\n    post:\n      requestBody: {content: {application/json: {schema: {type: object, properties: {n: " +
 			[]string{"{type: integer, maximum: " + fmt.Sprint(n) + "}", "{$ref: 'part.yaml#/n'}", "{$ref: '../p0/part.yaml#/n'}"}[n%3] + "}}}}}\n      responses: {'200': {description: ok}}\n    get:\n      responses: {'200': {description: ok}}\n"
 	},
 	func(name, _ string, n int) string {
-		return "overlay: 1.0.0\ninfo: {title: " + name + ", version: '1'}\n" + []string{"", "extends: 0.yaml\n", "extends: ../p1/0.yaml\n"}[n%3] + "actions:\n- target: " +
+		return "overlay: 1.0.0\ninfo: {title: " + name + ", version: '1'}\n" +
+			[]string{"", "extends: 0.yaml\n", "extends: ../p1/0.yaml\n"}[n%3] + "actions:\n- target: " +
 			[]string{"$.paths[*].post", "$.paths[*].none", "$.paths[*].get"}[n%3] + "\n  update: {requestBody: {content: {application/json: {schema: {maxProperties: " + fmt.Sprint(n) +
 			", properties: {m: {odd: 1, $ref: 'part.yaml#/n'}}}}}}}\n"
 	},
@@ -129,7 +145,8 @@ func definition(group string, n int) string {
 	if n%5 == 4 {
 		plural, kind = "gadgets", "Gadget"
 	}
-	field := []string{"size: {type: integer, default: 1, maximum: 8}", "size: {type: string}", "size: {type: integer, x-kubernetes-validations: [{rule: 'self < 7'}]}"}[n%3]
+	field := []string{"size: {type: integer, default: 1, maximum: 8}", "size: {type: string}",
+		"size: {type: integer, x-kubernetes-validations: [{rule: 'self < 7'}]}"}[n%3]
 	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + plural + "." + group + "}\nspec:\n  group: " + group + "\n  names: {plural: " + plural +
 		", kind: " + kind + "}\n  scope: Namespaced\n  versions:\n  - name: v1\n    served: true\n    storage: true\n" + []string{"", "    deprecated: true\n"}[n/15] +
 		"    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {" + field + ", label: {type: string}}}}}}\n"
@@ -222,14 +239,16 @@ func (f *folders) source() *source.Source {
 		files = append(files, source.File{Name: fmt.Sprintf("p%d/%d.yaml", i, f.names[i]), Data: []byte(text.String())})
 		if strings.Contains(text.String(), "part.yaml") {
 			files = append(files, source.File{Name: fmt.Sprintf("p%d/part.yaml", i), Data: []byte(
-				[]string{"n: {type: integer, maximum: 3}\n", "# a remark\nn: {type: string, odder: 1}\n", "m: 1\n", "n: [\n"}[f.part])})
+				[]string{"n: {type: integer, maximum: 3}\n", "# a remark\nn: {type: string, odder: 1}\n", "m: 1\n",
+					"n: [\n"}[f.part])})
 		}
 	}
 	module := []string{"", "package q\nimport data.limits\ndeny contains \"of a module\" if { input.review.object.spec.size > limits.most }\n",
 		"package q\ndeny contains \"of another module\" if { input.review.namespaceObject.metadata.labels.n == \"n1\" }\n", "package q\nwrong\n"}[f.module]
 	if module != "" {
 		files = append(files, source.File{Name: "p0/q.rego", Data: []byte(module), Role: source.Module},
-			source.File{Name: "p0/data.json", Data: fmt.Appendf(nil, `{"limits": {"most": %d}}`, f.names[0]), Role: source.Data})
+			source.File{Name: "p0/data.json", Data: fmt.Appendf(nil, `{"limits": {"most": %d}}`, f.names[0]),
+				Role: source.Data})
 	}
 	return source.Of(files)
 }
@@ -241,7 +260,8 @@ var configured = policies.Gateway{
 }
 
 // strict is what a configuration has that says little.
-var strict = policies.Gateway{Upstreams: []string{"main"}, NoIdentity: true, AuditSinks: []string{}, Routes: configured.Routes}
+var strict = policies.Gateway{Upstreams: []string{"main"}, NoIdentity: true, AuditSinks: []string{},
+	Routes: configured.Routes}
 
 // closed lets nothing but the files be read.
 type closed struct{}
@@ -270,7 +290,8 @@ func described(t testing.TB, set *policies.Set) string {
 		note([]any{e.Name(), e.Reason(), e.Expires(), e.Policies()})
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		for _, id := range [][3]string{{"", "ConfigMap", "default"}, {"", "Namespace", ""}, {"example.com", "Widget", "default"}} {
+		for _, id := range [][3]string{{"", "ConfigMap", "default"}, {"", "Namespace", ""},
+			{"example.com", "Widget", "default"}} {
 			if o, ok := set.Object(id[0], id[1], id[2], name); ok {
 				b.Write(append(o.Document.AppendTo(nil), '\n'))
 			}
@@ -318,11 +339,13 @@ func answer(t testing.TB, set *policies.Set, method, path, body string) string {
 	var referred policies.Referred
 	referred.Begin(context.Background(), set, nil, nil, &info, closed{}, time.Time{})
 	defer referred.Reset()
-	a := &admission.Attributes{Info: &info, Resource: r, Operation: admission.Create, Object: d, Frame: frame, Lookup: &referred}
+	a := &admission.Attributes{Info: &info, Resource: r, Operation: admission.Create, Object: d, Frame: frame,
+		Lookup: &referred}
 	var report admission.Report
 	errs = append(errs, set.Admission().Mutate(context.Background(), a, &report))
 	set.Admission().Validate(context.Background(), a, &report)
-	return fmt.Sprintf("%s\n%v\n%s\n%v %v %v", said, errs, d.AppendTo(nil), report.Err(a), report.Warnings(), report.AuditedFailures())
+	return fmt.Sprintf("%s\n%v\n%s\n%v %v %v", said, errs, d.AppendTo(nil), report.Err(a), report.Warnings(),
+		report.AuditedFailures())
 }
 
 // equal compares a set that shares with the previous ones with one from scratch, after each of some
@@ -417,14 +440,17 @@ func TestIncremental(t *testing.T) {
 // FuzzIncremental is TestIncremental for any edits.
 func FuzzIncremental(f *testing.F) {
 	const add, remove, change = 0, 3, 4
-	const policy, binding, definition, exception, state, template, constraint, custom, document = 0, 1, 4, 8, 11, 12, 13, 17, 19
+	const policy, binding, definition, exception, state, template, constraint, custom, document = 0, 1, 4, 8, 11, 12,
+		13, 17, 19
 	for _, edits := range [][]byte{
-		{add, 0, policy, 0, add, 0, binding, 0, add, 1, definition, 0, change, 1, 0, 1}, // a schema that expressions are checked against
-		{add, 0, state, 0, add, 1, policy, 3, remove, 0, 0, 0},                          // a collection that an expression reads
-		{add, 0, template, 0, add, 1, constraint, 0, add, 2, definition, 0},             // a resource of a kind that a constraint names
-		{add, 0, custom, 1, add, 1, definition, 0, change, 1, 0, 2},                     // a schema of an object
-		{add, 0, policy, 32, add, 1, exception, 16, remove, 1, 0, 0},                    // an exception to a policy
-		{add, 0, document, 16, add, 1, document, 0},                                     // a resource that another one moves in the registry
+		// a schema that expressions are checked against
+		{add, 0, policy, 0, add, 0, binding, 0, add, 1, definition, 0, change, 1, 0, 1},
+		{add, 0, state, 0, add, 1, policy, 3, remove, 0, 0, 0}, // a collection that an expression reads
+		// a resource of a kind that a constraint names
+		{add, 0, template, 0, add, 1, constraint, 0, add, 2, definition, 0},
+		{add, 0, custom, 1, add, 1, definition, 0, change, 1, 0, 2},  // a schema of an object
+		{add, 0, policy, 32, add, 1, exception, 16, remove, 1, 0, 0}, // an exception to a policy
+		{add, 0, document, 16, add, 1, document, 0},                  // a resource that another one moves in the registry
 	} {
 		f.Add(edits)
 	}

@@ -45,13 +45,16 @@ zero.yaml: must be a regular file, or a link to one, not a device
 	if got := text(dir, Check([]string{dir})); got != want {
 		t.Errorf("found\n%s\nwant\n%s", got, want)
 	}
-	if got := text(dir, Check([]string{at("pipe.yaml")})); got != "pipe.yaml: must be a regular file, or a link to one, not a named pipe\n" {
+	if got := text(dir,
+		Check(
+			[]string{
+				at("pipe.yaml")})); got != "pipe.yaml: must be a regular file, or a link to one, not a named pipe\n" {
 		t.Errorf("found %s", got)
 	}
 }
 
-// A named pipe among the files is refused like any bad file: the set in force stays, and what comes after it, or once it is gone,
-// is seen.
+// A named pipe among the files is refused like any bad file: the set in force stays, and what comes after it, or once
+// it is gone, is seen.
 func TestReloadBesidePipe(t *testing.T) {
 	var e events
 	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
@@ -62,18 +65,20 @@ func TestReloadBesidePipe(t *testing.T) {
 	}
 	testutil.Eventually(t, "the pipe that is refused", func() bool { _, rejected := e.counts(); return rejected > 0 })
 	replace(t, filepath.Join(dir, "a.yaml"), widgetsOf(2))
-	testutil.Eventually(t, "a change beside it that is refused", func() bool { _, rejected := e.counts(); return rejected > 1 })
+	testutil.Eventually(t, "a change beside it that is refused",
+		func() bool { _, rejected := e.counts(); return rejected > 1 })
 	if got := m.Current().Generation(); got != 1 {
 		t.Errorf("generation %d beside a named pipe, want 1", got)
 	}
 	if err := os.Remove(pipe); err != nil {
 		t.Fatal(err)
 	}
-	testutil.Eventually(t, "the change once the pipe is gone", func() bool { return defaultSize(t, m.Current()) == "2" })
+	testutil.Eventually(t, "the change once the pipe is gone",
+		func() bool { return defaultSize(t, m.Current()) == "2" })
 }
 
-// A reading that takes longer than a minute is reported, with the file at which it is, and so is how it ends, also if nothing has
-// changed. One that takes less is not.
+// A reading that takes longer than a minute is reported, with the file at which it is, and so is how it ends, also if
+// nothing has changed. One that takes less is not.
 func TestOverdueReload(t *testing.T) {
 	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
 	file := filepath.Join(dir, "a.yaml")
@@ -86,7 +91,8 @@ func TestOverdueReload(t *testing.T) {
 		want  []string
 	}{
 		{"in time", watch.Patience - time.Second, false, file, nil},
-		{"too long, and nothing has changed", 10 * watch.Patience, false, file, []string{"1m0s overdue " + slow, "10m0s confirmed"}},
+		{"too long, and nothing has changed", 10 * watch.Patience, false, file,
+			[]string{"1m0s overdue " + slow, "10m0s confirmed"}},
 		{"too long when asked for", 2 * watch.Patience, true, file, []string{"1m0s overdue " + slow, "2m0s confirmed"}},
 		{"compiled for too long", 3 * watch.Patience, true, "", []string{
 			"1m0s overdue " + dir + ": must be loaded within 1m0s; the policies that were read are still being compiled, and are not in force",
@@ -119,7 +125,8 @@ func TestOverdueReload(t *testing.T) {
 			if !slices.Equal(said, c.want) {
 				t.Errorf("%s: said\n%s\nwant\n%s", c.name, strings.Join(said, "\n"), strings.Join(c.want, "\n"))
 			}
-			if got := strings.Contains(log.String(), "the policy files take too long to load"); got != (len(c.want) > 0) {
+			if got := strings.Contains(log.String(),
+				"the policy files take too long to load"); got != (len(c.want) > 0) {
 				t.Errorf("%s: the log says\n%s", c.name, &log)
 			}
 		})

@@ -26,9 +26,12 @@ const (
 var kinds = []kind{
 	declare(apiExtensionsGroup, "CustomResourceDefinition", v1, readDefinition, (*loader).customResourceDefinition),
 	define(admissionRegistrationGroup, "MutatingAdmissionPolicy", mutating, readKubernetes, (*mutatingPolicies).policy),
-	define(admissionRegistrationGroup, "MutatingAdmissionPolicyBinding", mutating, readKubernetes, (*mutatingPolicies).binding).binds(),
-	define(admissionRegistrationGroup, "ValidatingAdmissionPolicy", validating, readKubernetes, (*validatingPolicies).policy),
-	define(admissionRegistrationGroup, "ValidatingAdmissionPolicyBinding", validating, readKubernetes, (*validatingPolicies).binding).binds(),
+	define(admissionRegistrationGroup, "MutatingAdmissionPolicyBinding", mutating, readKubernetes,
+		(*mutatingPolicies).binding).binds(),
+	define(admissionRegistrationGroup, "ValidatingAdmissionPolicy", validating, readKubernetes,
+		(*validatingPolicies).policy),
+	define(admissionRegistrationGroup, "ValidatingAdmissionPolicyBinding", validating, readKubernetes,
+		(*validatingPolicies).binding).binds(),
 	declare(ownGroup, "APIResource", v1alpha1, readOwn, (*loader).apiResource),
 	define(ownGroup, "ConventionPolicy", v1alpha1, readOwn, (*conventionPolicies).take),
 	define(ownGroup, "DefaultingPolicy", v1alpha1, readOwn, (*defaultingPolicies).take),
@@ -38,11 +41,16 @@ var kinds = []kind{
 	define(ownGroup, "RateLimitPolicy", v1alpha1, readOwn, (*rateLimits).take),
 	define(ownGroup, "RegoPolicy", v1alpha1, readOwn, (*regoPolicies).take),
 	define(ownGroup, "StateSource", v1alpha1, readOwn, (*stateSources).take),
-	define(constraints.TemplatesGroup, "ConstraintTemplate", gatekeeperVersions, readDefinition, gatekeepers((*constraints.Files).Template)),
-	define(constraints.MutationsGroup, "Assign", gatekeeperVersions, readKubernetes, gatekeepers((*constraints.Files).Assign)),
-	define(constraints.MutationsGroup, "AssignImage", v1alpha1, readKubernetes, gatekeepers((*constraints.Files).AssignImage)),
-	define(constraints.MutationsGroup, "AssignMetadata", gatekeeperVersions, readKubernetes, gatekeepers((*constraints.Files).AssignMetadata)),
-	define(constraints.MutationsGroup, "ModifySet", gatekeeperVersions, readKubernetes, gatekeepers((*constraints.Files).ModifySet)),
+	define(constraints.TemplatesGroup, "ConstraintTemplate", gatekeeperVersions, readDefinition,
+		gatekeepers((*constraints.Files).Template)),
+	define(constraints.MutationsGroup, "Assign", gatekeeperVersions, readKubernetes,
+		gatekeepers((*constraints.Files).Assign)),
+	define(constraints.MutationsGroup, "AssignImage", v1alpha1, readKubernetes,
+		gatekeepers((*constraints.Files).AssignImage)),
+	define(constraints.MutationsGroup, "AssignMetadata", gatekeeperVersions, readKubernetes,
+		gatekeepers((*constraints.Files).AssignMetadata)),
+	define(constraints.MutationsGroup, "ModifySet", gatekeeperVersions, readKubernetes,
+		gatekeepers((*constraints.Files).ModifySet)),
 	define(constraints.ConfigGroup, "Config", v1alpha1, readKubernetes, gatekeepers((*constraints.Files).Config)),
 	define(constraints.SyncSetGroup, "SyncSet", v1alpha1, readKubernetes, gatekeepers((*constraints.Files).SyncSet)),
 	routes(gatewayGroup, "BackendTLSPolicy"),
@@ -110,14 +118,17 @@ func part[P any](l *loader) *P {
 }
 
 // define makes a kind whose objects are read into a T, and taken by its part, a P.
-func define[T, P any](group, name string, versions []string, read func(*findings, *manifest.Object, any) bool, take func(*P, *loader, *manifest.Object, *T)) kind {
-	k := declare(group, name, versions, read, func(l *loader, o *manifest.Object, read *T) { take(part[P](l), l, o, read) })
+func define[T, P any](group, name string, versions []string, read func(*findings, *manifest.Object, any) bool,
+	take func(*P, *loader, *manifest.Object, *T)) kind {
+	k := declare(group, name, versions, read,
+		func(l *loader, o *manifest.Object, read *T) { take(part[P](l), l, o, read) })
 	k.part = func(l *loader) any { return part[P](l) }
 	return k
 }
 
 // declare makes a kind without a part: its objects are read into a T, and say something that other kinds use.
-func declare[T any](group, name string, versions []string, read func(*findings, *manifest.Object, any) bool, take func(*loader, *manifest.Object, *T)) kind {
+func declare[T any](group, name string, versions []string, read func(*findings, *manifest.Object, any) bool,
+	take func(*loader, *manifest.Object, *T)) kind {
 	return kind{
 		group: group, name: name, versions: versions,
 		decode: func(f *findings, o *manifest.Object) (any, bool) {
@@ -193,11 +204,12 @@ func (k *kind) take(l *loader, o *manifest.Object) {
 	}
 }
 
-// Kubernetes' own kinds are read leniently: as on an API server a field that they do not have is left out with a warning.
-// Policies and definitions are published for many versions of Kubernetes.
+// Kubernetes' own kinds are read leniently: as on an API server a field that they do not have is left out with a
+// warning. Policies and definitions are published for many versions of Kubernetes.
 var (
 	kubernetesDecoder = manifest.Decoder{WarnUnknown: true}
-	definitionDecoder = manifest.Decoder{Inside: schemaDecoder.Inside, Elsewhere: schemaDecoder.Elsewhere, WarnUnknown: true}
+	definitionDecoder = manifest.Decoder{Inside: schemaDecoder.Inside, Elsewhere: schemaDecoder.Elsewhere,
+		WarnUnknown: true}
 )
 
 func readKubernetes(f *findings, o *manifest.Object, into any) bool {
@@ -208,9 +220,10 @@ func readDefinition(f *findings, o *manifest.Object, into any) bool {
 	return f.Read(definitionDecoder.Decode(o, into))
 }
 
-// takerOf returns what to do with objects of a kind, and whether they are policies, which belong to no namespace. An object that the gateway knows, or that comes from a group of
-// policies, is compiled or refused, so that nothing in the files goes unenforced in silence. Configurations of webhooks, which
-// stand in the manifests that install them, are skipped with a warning.
+// takerOf returns what to do with objects of a kind, and whether they are policies, which belong to no namespace. An
+// object that the gateway knows, or that comes from a group of policies, is compiled or refused, so that nothing in the
+// files goes unenforced in silence. Configurations of webhooks, which stand in the manifests that install them, are
+// skipped with a warning.
 func takerOf(of schema.GroupKind, version string) (take func(*loader, *manifest.Object), isServed bool) {
 	refuse := func(format string, args ...any) (func(*loader, *manifest.Object), bool) {
 		return func(l *loader, o *manifest.Object) { l.At(o, Error, "kind", format, args...) }, false
@@ -231,7 +244,8 @@ func takerOf(of schema.GroupKind, version string) (take func(*loader, *manifest.
 			names = append(names, k.name)
 		case !slices.Contains(k.versions, version):
 			return func(l *loader, o *manifest.Object) {
-				l.At(o, Error, "apiVersion", "must be '%s', not '%s'", k.group+"/"+strings.Join(k.versions, "' or '"+k.group+"/"), o.APIVersion)
+				l.At(o, Error, "apiVersion", "must be '%s', not '%s'",
+					k.group+"/"+strings.Join(k.versions, "' or '"+k.group+"/"), o.APIVersion)
 			}, false
 		default:
 			return k.take, !k.isNamespaced

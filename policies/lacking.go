@@ -7,8 +7,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
-// lackingByRego warns of what the modules of a RegoPolicy read of fields that no object has which its rules match. Modules that
-// ask for the kind of an object, and bundles, may be meant for other kinds too.
+// lackingByRego warns of what the modules of a RegoPolicy read of fields that no object has which its rules match.
+// Modules that ask for the kind of an object, and bundles, may be meant for other kinds too.
 func (l *loader) lackingByRego(p loadedRego, c *compiledRego, kinds typecheck.Kinds) {
 	described := typecheck.Described(p.spec.Spec.MatchConstraints, kinds)
 	if len(described) == 0 || p.spec.Spec.Bundle != "" || len(c.reads.Kind) > 0 {

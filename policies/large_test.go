@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// largeSet returns files with n ValidatingAdmissionPolicies, their bindings and n/4 CustomResourceDefinitions: ten policies in a
-// file. The message of the first policy says the words.
+// largeSet returns files with n ValidatingAdmissionPolicies, their bindings and n/4 CustomResourceDefinitions: ten
+// policies in a file. The message of the first policy says the words.
 func largeSet(n int, words string) *source.Source {
 	var files []source.File
 	var text strings.Builder
@@ -87,7 +87,8 @@ spec:
 
 // TestReloadShares: two sets that differ in one line take little more memory than one of them.
 func TestReloadShares(t *testing.T) {
-	sources := [3]*source.Source{largeSet(1, "must be little"), largeSet(200, "must be little"), largeSet(200, "must be small")}
+	sources := [3]*source.Source{largeSet(1, "must be little"), largeSet(200, "must be little"),
+		largeSet(200, "must be small")}
 	var sets [3]*Set
 	var heap [3]int64
 	for i, s := range sources {

@@ -37,20 +37,25 @@ func TestLibraryOfDefaults(t *testing.T) {
 	}
 	lookup := (&admissiontest.Lookup{Known: map[string][]document.Node{"storageclasses": {
 		class("slow", ""), class("fast", ", annotations: {storageclass.kubernetes.io/is-default-class: 'true'}"),
-	}}}).Add("{apiVersion: v1, kind: Namespace, metadata: {name: team-a, labels: {team: a}}}").Add("{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}")
+	}}}).Add("{apiVersion: v1, kind: Namespace, metadata: {name: team-a, labels: {team: a}}}").Add(
+		"{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}")
 	for _, c := range []struct{ resource, namespace, object, want string }{
-		{"persistentvolumeclaims", "team-a", `{"kind":"PersistentVolumeClaim","spec":{}}`, `{"kind":"PersistentVolumeClaim","spec":{"storageClassName":"fast"}}`},
-		{"persistentvolumeclaims", "team-a", `{"kind":"PersistentVolumeClaim","spec":{"storageClassName":""}}`, `{"kind":"PersistentVolumeClaim","spec":{"storageClassName":""}}`},
+		{"persistentvolumeclaims", "team-a", `{"kind":"PersistentVolumeClaim","spec":{}}`,
+			`{"kind":"PersistentVolumeClaim","spec":{"storageClassName":"fast"}}`},
+		{"persistentvolumeclaims", "team-a", `{"kind":"PersistentVolumeClaim","spec":{"storageClassName":""}}`,
+			`{"kind":"PersistentVolumeClaim","spec":{"storageClassName":""}}`},
 		{
 			"deployments", "team-a", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"template":{"spec":{"containers":[{"name":"a","image":"a:latest"},{"name":"b","image":"b:1","resources":{"requests":{"memory":"1Gi"}}}]}}}}`,
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","labels":{"app.kubernetes.io/managed-by":"platform","team":"a"}},"spec":{"template":{"spec":{"containers":[{"name":"a","image":"a:latest","imagePullPolicy":"Always","resources":{"requests":{"memory":"128Mi"}}},` +
 				`{"name":"b","image":"b:1","resources":{"requests":{"memory":"1Gi"}}}],"automountServiceAccountToken":false},"metadata":{"labels":{"team":"a"}}}}}`,
 		},
-		{"deployments", "kube-system", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`},
+		{"deployments", "kube-system", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`,
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`},
 	} {
 		object := c.object
 		for range 2 {
-			info := &resource.Info{Verb: resource.VerbCreate, IsResource: true, APIPrefix: "api", Version: "v1", Resource: c.resource, Namespace: c.namespace}
+			info := &resource.Info{Verb: resource.VerbCreate, IsResource: true, APIPrefix: "api", Version: "v1",
+				Resource: c.resource, Namespace: c.namespace}
 			if c.resource == "deployments" {
 				info.APIPrefix, info.Group = "apis", "apps"
 			}

@@ -45,8 +45,8 @@ func Check(paths []string) []Finding {
 // Compile compiles files that were read already, as Load does.
 func Compile(s *source.Source) (*Set, []Finding) { return compileWith(nil, s, &Gateway{}) }
 
-// CompileTimed is Compile, and passes the times of its stages to timed, which may be nil. It finds for which requests routes
-// are in force, and what compiles and still cannot be meant, too.
+// CompileTimed is Compile, and passes the times of its stages to timed, which may be nil. It finds for which requests
+// routes are in force, and what compiles and still cannot be meant, too.
 func CompileTimed(s *source.Source, timed func([]StageTime)) (*Set, []Finding) {
 	return compileWith(nil, s, &Gateway{Timed: timed, DescribesRoutes: true, Reviews: true})
 }
@@ -143,8 +143,8 @@ func (l *loader) sizeOfNew(files []source.File) (bytes int) {
 	return bytes
 }
 
-// loader makes a set of the objects of the files. It has what several kinds of objects give and take. What is of one kind
-// alone is in the part of the kind.
+// loader makes a set of the objects of the files. It has what several kinds of objects give and take. What is of one
+// kind alone is in the part of the kind.
 type loader struct {
 	findings
 	source  *source.Source
@@ -231,7 +231,8 @@ type fileRead struct {
 	inventory File
 }
 
-// readFile reads a file, unless the set before has read the same. What OpenAPI documents say is not kept: it may be large.
+// readFile reads a file, unless the set before has read the same. What OpenAPI documents say is not kept: it may be
+// large.
 func (l *loader) readFile(f *source.File) fileRead {
 	key := fileKey{f.Name, f.Sum()}
 	if r, found := reuse.Find[fileRead](l.kept, key); found {
@@ -239,7 +240,8 @@ func (l *loader) readFile(f *source.File) fileRead {
 	}
 	objects, errs := manifest.ReadWithin(f.Name, f.Data, &l.held)
 	r := fileRead{objects, errs, inventoryOf(f.Name, objects)}
-	if len(errs) == 0 && !slices.ContainsFunc(objects, func(o *manifest.Object) bool { return o.OpenAPI || o.Overlay }) {
+	if len(errs) == 0 && !slices.ContainsFunc(objects,
+		func(o *manifest.Object) bool { return o.OpenAPI || o.Overlay }) {
 		for _, o := range objects {
 			o.Sum() // which is not made by several loads then
 		}
@@ -280,7 +282,8 @@ func (l *loader) forgetTexts() {
 	hasRego := map[string]bool{}
 	for _, o := range l.all {
 		group, _ := o.GroupVersion()
-		hasRego[o.File] = hasRego[o.File] || group == constraints.TemplatesGroup || group == ownGroup && o.Kind == "RegoPolicy"
+		hasRego[o.File] = hasRego[o.File] || group == constraints.TemplatesGroup || group == ownGroup &&
+			o.Kind == "RegoPolicy"
 	}
 	for i := range l.source.Files {
 		f := &l.source.Files[i]
@@ -335,17 +338,19 @@ func (l *loader) object(o *manifest.Object) {
 		id.namespace = ""
 	}
 	if first, twice := l.known[id]; twice && o.Name != "" {
-		l.At(o, Error, "metadata.name", "must be unique; %s '%s' is in %s:%d already", o.Kind, o.QualifiedName(), first.File, first.Line("metadata.name"))
+		l.At(o, Error, "metadata.name", "must be unique; %s '%s' is in %s:%d already", o.Kind, o.QualifiedName(),
+			first.File, first.Line("metadata.name"))
 		return
 	}
 	l.known[id] = o
 	take(l, o)
 }
 
-// clusterScoped warns of a namespace, which templates are fond of: all policies are cluster-scoped, and as on an API server
-// it means nothing.
+// clusterScoped warns of a namespace, which templates are fond of: all policies are cluster-scoped, and as on an API
+// server it means nothing.
 func clusterScoped(f *findings, o *manifest.Object) {
-	if group, _ := o.GroupVersion(); o.Namespace != "" && group != constraints.ConfigGroup { // Gatekeeper's own is in its namespace
+	if group, _ := o.GroupVersion(); o.Namespace != "" && group != constraints.ConfigGroup {
+		// Gatekeeper's own is in its namespace
 		f.At(o, Warning, "metadata.namespace", "has no effect: %s belongs to no namespace", withArticle(o.Kind))
 	}
 }
@@ -431,10 +436,12 @@ func (l *loader) register() {
 // gave give way.
 func distinct(f *findings, resources []loadedResource) []loadedResource {
 	byName := func(a, b loadedResource) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Names.Plural, b.Names.Plural), cmp.Compare(a.Version, b.Version))
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Names.Plural, b.Names.Plural),
+			cmp.Compare(a.Version, b.Version))
 	}
 	slices.SortStableFunc(resources, byName)
-	names := takenNames{plurals: map[versionedName]loadedResource{}, kinds: map[versionedName]loadedResource{}, renamed: map[renamedFrom]string{}}
+	names := takenNames{plurals: map[versionedName]loadedResource{}, kinds: map[versionedName]loadedResource{},
+		renamed: map[renamedFrom]string{}}
 	kept := make([]loadedResource, 0, len(resources))
 	for _, isMade := range []bool{false, true} { // what authors say, before what gives way
 		for _, r := range resources {
@@ -474,17 +481,20 @@ type takenNames struct {
 func (taken *takenNames) take(f *findings, r *loadedResource) bool {
 	plural, kind := versionedName{r.Group, r.Version, r.Names.Plural}, versionedName{r.Group, r.Version, r.Names.Kind}
 	if first, twice := taken.plurals[plural]; twice && !r.made.plural {
-		f.At(r.at.from, Error, r.at.path, "must not define %s again, which %s:%d does", describe(*r), first.at.from.File, first.at.from.Line(first.at.path))
+		f.At(r.at.from, Error, r.at.path, "must not define %s again, which %s:%d does", describe(*r),
+			first.at.from.File, first.at.from.Line(first.at.path))
 		return false
 	} else if twice {
 		plural.name = freeName(taken.plurals, plural, "-")
 		f.At(r.at.from, Note, r.at.path, "is the resource '%s', because %s:%d has the name '%s'; `%s` may give it another one",
-			plural.name, first.at.from.File, first.at.from.Line(first.at.path), r.Names.Plural, openapi.Extension+".names.plural")
+			plural.name, first.at.from.File, first.at.from.Line(first.at.path), r.Names.Plural, openapi.Extension+
+				".names.plural")
 		taken.renamed[renamedFrom{r.at.from, r.Group, r.Version, r.Names.Plural}] = plural.name
 		r.Names.Plural = plural.name
 	}
 	if first, twice := taken.kinds[kind]; twice && !r.made.kind {
-		f.At(r.at.from, Error, r.at.path, "must not have the kind '%s' of %s in %s:%d", r.Names.Kind, describe(first), first.at.from.File, first.at.from.Line(first.at.path))
+		f.At(r.at.from, Error, r.at.path, "must not have the kind '%s' of %s in %s:%d", r.Names.Kind, describe(first),
+			first.at.from.File, first.at.from.Line(first.at.path))
 		return false
 	} else if twice {
 		kind.name = freeName(taken.kinds, kind, "")

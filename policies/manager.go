@@ -37,8 +37,8 @@ type Options struct {
 	// Overdue, if set, is called for a reading that has taken longer than a minute and goes on.
 	// Loaded, Confirmed or Rejected is called when it ends.
 	Overdue func(Finding)
-	// Blocked, if set, is asked about each set of changed files before it comes into force. Its findings are errors: they say
-	// what of the gateway is in the way.
+	// Blocked, if set, is asked about each set of changed files before it comes into force. Its findings are errors:
+	// they say what of the gateway is in the way.
 	Blocked func(set *Set) []Finding
 	// LastGood keeps the files in force for gateways that start while the files have errors; nil
 	// keeps none.
@@ -88,8 +88,8 @@ type Manager struct {
 	states []folderState // of the folders
 }
 
-// NewManager loads the policies in files and directories, which have no owner, and those of Options.Owned. Without a Manager,
-// the findings say why there is none.
+// NewManager loads the policies in files and directories, which have no owner, and those of Options.Owned. Without a
+// Manager, the findings say why there is none.
 func NewManager(paths []string, options Options) (*Manager, []Finding) {
 	return newManager(paths, options, &rollout.Counts{}).start()
 }
@@ -141,7 +141,8 @@ func (m *Manager) start() (*Manager, []Finding) {
 	return m, found
 }
 
-// keep keeps the files in force for gateways that start later. What fails is logged: the files are in force all the same.
+// keep keeps the files in force for gateways that start later. What fails is logged: the files are in force all the
+// same.
 func (m *Manager) keep() {
 	if m.options.LastGood == nil {
 		return
@@ -237,7 +238,8 @@ func (m *Manager) refresh(force bool) []Finding {
 	case len(c.refused) > 0:
 		m.report(c, ReadRefused)
 	default:
-		m.options.Log.Info("the policy files are those in force", "generation", m.Current().generation, "hash", c.set.hash)
+		m.options.Log.Info("the policy files are those in force", "generation", m.Current().generation, "hash",
+			c.set.hash)
 		m.report(c, ReadSame)
 		if m.options.Confirmed != nil {
 			m.options.Confirmed(m.Current(), time.Now())
@@ -290,7 +292,8 @@ func (m *Manager) swap(set *Set, tell func(set *Set, at time.Time)) {
 	set.generation = m.before + 1
 	m.counts.Adopt(set.terms.Rollouts, time.Now())
 	m.current.Store(set)
-	m.options.Log.Info("policies are in force", "generation", set.generation, "hash", set.hash, "resources", len(set.compiled))
+	m.options.Log.Info("policies are in force", "generation", set.generation, "hash", set.hash, "resources",
+		len(set.compiled))
 	if tell != nil {
 		tell(set, time.Now())
 	}

@@ -115,7 +115,8 @@ func TestReload(t *testing.T) {
 	replace(t, file, widgetsOf(2))
 	testutil.Eventually(t, "a file that an editor replaced", func() bool { return m.Current().Generation() == 2 })
 	testutil.WriteFile(t, file, widgetsOf(3))
-	testutil.Eventually(t, "a file that was written in place", func() bool { return defaultSize(t, m.Current()) == "3" })
+	testutil.Eventually(t, "a file that was written in place",
+		func() bool { return defaultSize(t, m.Current()) == "3" })
 
 	good := m.Current()
 	testutil.WriteFile(t, file, "kind: [")
@@ -135,9 +136,11 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	testutil.WriteFile(t, filepath.Join(dir, "sub", "c.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
-	testutil.Eventually(t, "a new directory", func() bool { _, ok := m.Current().Object("", "ConfigMap", "", "c"); return ok })
+	testutil.Eventually(t, "a new directory",
+		func() bool { _, ok := m.Current().Object("", "ConfigMap", "", "c"); return ok })
 	replace(t, filepath.Join(dir, "sub", "c.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d}\n")
-	testutil.Eventually(t, "a file in the new directory", func() bool { _, ok := m.Current().Object("", "ConfigMap", "", "d"); return ok })
+	testutil.Eventually(t, "a file in the new directory",
+		func() bool { _, ok := m.Current().Object("", "ConfigMap", "", "d"); return ok })
 	if defaultSize(t, first) != "1" || first.Generation() != 1 {
 		t.Error("a set that is in use changed")
 	}
@@ -222,7 +225,8 @@ func TestOneGenerationThroughout(t *testing.T) {
 			t.Fatal(err)
 		}
 		testutil.WriteFile(t, filepath.Join(mount, version, "a.yaml"), widgetsOf(n))
-		testutil.WriteFile(t, filepath.Join(mount, version, "b.yaml"), fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\nversion: %d\n", n))
+		testutil.WriteFile(t, filepath.Join(mount, version, "b.yaml"),
+			fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\nversion: %d\n", n))
 		link(t, version, filepath.Join(mount, "..tmp"))
 		if err := os.Rename(filepath.Join(mount, "..tmp"), filepath.Join(mount, "..data")); err != nil {
 			t.Fatal(err)
@@ -263,7 +267,8 @@ func TestOneGenerationThroughout(t *testing.T) {
 			m.Reload()
 		}
 	}
-	testutil.Eventually(t, "the last version", func() bool { return defaultSize(t, m.Current()) == fmt.Sprint(versions) })
+	testutil.Eventually(t, "the last version",
+		func() bool { return defaultSize(t, m.Current()) == fmt.Sprint(versions) })
 	stop.Store(true)
 	readers.Wait()
 	if _, rejected := e.counts(); rejected != 0 {
@@ -271,8 +276,8 @@ func TestOneGenerationThroughout(t *testing.T) {
 	}
 }
 
-// TestLastGood: a manager that starts while the files have errors begins with those that were in force last, says so, and
-// follows the files once they are mended.
+// TestLastGood: a manager that starts while the files have errors begins with those that were in force last, says so,
+// and follows the files once they are mended.
 func TestLastGood(t *testing.T) {
 	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
 	file, kept := filepath.Join(dir, "a.yaml"), filepath.Join(t.TempDir(), "last")
@@ -331,12 +336,15 @@ func TestLastGood(t *testing.T) {
 	}
 
 	testutil.WriteFile(t, file, "kind: [")
-	if m, _, found := start(store(time.Nanosecond)); m != nil || !strings.Contains(fmt.Sprint(found), "must have no errors, because there are no older policy files to begin with: "+
-		kept+" may not be used: it is older than `maxAgeSeconds`") {
+	if m, _, found := start(store(time.Nanosecond)); m != nil ||
+		!strings.Contains(fmt.Sprint(found),
+			"must have no errors, because there are no older policy files to begin with: "+
+				kept+" may not be used: it is older than `maxAgeSeconds`") {
 		t.Errorf("older than its age: got %v, %v", m, found)
 	}
 	testutil.WriteFile(t, key, strings.Repeat("x", 32))
-	if m, _, found := start(store(time.Hour)); m != nil || !strings.Contains(fmt.Sprint(found), kept+" may not be used: it was not written with the key of `keyFile`") {
+	if m, _, found := start(store(time.Hour)); m != nil ||
+		!strings.Contains(fmt.Sprint(found), kept+" may not be used: it was not written with the key of `keyFile`") {
 		t.Errorf("with another key: got %v, %v", m, found)
 	}
 }
@@ -345,7 +353,8 @@ func TestLastGood(t *testing.T) {
 func TestLastGoodAges(t *testing.T) {
 	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgetsOf(1), "key": strings.Repeat("k", 32)})
 	policies, kept := filepath.Join(dir, "a.yaml"), filepath.Join(t.TempDir(), "last")
-	s, err := lastgood.New(lastgood.Options{Path: kept, KeyFile: filepath.Join(dir, "key"), MaxAge: time.Nanosecond, Configuration: "c"})
+	s, err := lastgood.New(lastgood.Options{Path: kept, KeyFile: filepath.Join(dir, "key"), MaxAge: time.Nanosecond,
+		Configuration: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,8 +387,8 @@ func TestLastGoodAges(t *testing.T) {
 	}
 }
 
-// TestLostDefinition: a reload that takes away a definition whose resource a policy names is refused, unless it is meant or the
-// policy goes too.
+// TestLostDefinition: a reload that takes away a definition whose resource a policy names is refused, unless it is
+// meant or the policy goes too.
 func TestLostDefinition(t *testing.T) {
 	const policy = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -397,18 +406,20 @@ spec: {policyName: sizes, validationActions: [Deny]}
 		"put it back, take away the rule too, or say with the annotation 'admission-gateway.io/unused: Allow' of the object that it is meant\n"
 	meant := strings.Replace(policy, "{name: sizes}\nspec:\n  match", "{name: sizes, annotations: {admission-gateway.io/unused: Allow}}\nspec:\n  match", 1)
 	for name, c := range map[string]struct{ policy, groups, resources, want string }{
-		"by name":              {policy, "[example.com]", "[widgets]", "'widgets' of the group 'example.com'"},
-		"by group":             {policy, "[example.com]", `["*"]`, "a resource of the group 'example.com'"},
-		"in any group":         {policy, `["*"]`, "[widgets]", "'widgets'"},
-		"a subresource":        {policy, "[example.com]", "[widgets/status]", "'widgets' of the group 'example.com'"},
-		"everything":           {policy, `["*"]`, `["*"]`, ""},
-		"what is still there":  {policy, "[apps]", "[deployments]", ""},
-		"it is meant":          {meant, "[example.com]", "[widgets]", ""},
-		"the policy goes, too": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "[example.com]", "[widgets]", ""},
+		"by name":             {policy, "[example.com]", "[widgets]", "'widgets' of the group 'example.com'"},
+		"by group":            {policy, "[example.com]", `["*"]`, "a resource of the group 'example.com'"},
+		"in any group":        {policy, `["*"]`, "[widgets]", "'widgets'"},
+		"a subresource":       {policy, "[example.com]", "[widgets/status]", "'widgets' of the group 'example.com'"},
+		"everything":          {policy, `["*"]`, `["*"]`, ""},
+		"what is still there": {policy, "[apps]", "[deployments]", ""},
+		"it is meant":         {meant, "[example.com]", "[widgets]", ""},
+		"the policy goes, too": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "[example.com]", "[widgets]",
+			""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fill := strings.NewReplacer("GROUPS", c.groups, "RESOURCES", c.resources)
-			dir := testutil.WriteFiles(t, map[string]string{"widgets.yaml": widgets, "policy.yaml": fill.Replace(policy)})
+			dir := testutil.WriteFiles(t,
+				map[string]string{"widgets.yaml": widgets, "policy.yaml": fill.Replace(policy)})
 			m, found := NewManager([]string{dir}, Options{Quiet: time.Millisecond})
 			if m == nil {
 				t.Fatal(found)

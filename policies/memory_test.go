@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// TestFilesWithinMemory: files that would take more memory than there is are refused one by one, and what was asked for is
-// given back.
+// TestFilesWithinMemory: files that would take more memory than there is are refused one by one, and what was asked for
+// is given back.
 func TestFilesWithinMemory(t *testing.T) {
 	const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	for _, test := range []struct {
@@ -21,11 +21,16 @@ func TestFilesWithinMemory(t *testing.T) {
 		want string
 	}{
 		{"small", source.File{Name: "a.yaml", Data: []byte(head)}, ""},
-		{"a flow list", source.File{Name: "a.yaml", Data: []byte(head + "data: [" + strings.Repeat("a,", 100_000) + "a]\n")},
+		{"a flow list", source.File{Name: "a.yaml",
+			Data: []byte(head + "data: [" + strings.Repeat("a,", 100_000) + "a]\n")},
 			"a.yaml: takes more memory to read, about 39603054 bytes, than is left of `limits.bodiesInFlightBytes`: split it, or give the gateway more memory"},
-		{"many small objects", source.File{Name: "a.yaml", Data: []byte(strings.Repeat(head+"---\n", 2000))}, "takes more memory than is left of `limits.bodiesInFlightBytes`"},
-		{"a module", source.File{Name: "a/b.rego", Role: source.Module, Data: []byte("package a\nx := [" + strings.Repeat("1,", 10_000) + "1]\n")}, "a/b.rego: takes more memory to read"},
-		{"data", source.File{Name: "a/data.json", Role: source.Data, Data: []byte(`{"a": [` + strings.Repeat("1,", 100_000) + "1]}")}, "a/data.json: takes more memory to read"},
+		{"many small objects", source.File{Name: "a.yaml", Data: []byte(strings.Repeat(head+"---\n", 2000))},
+			"takes more memory than is left of `limits.bodiesInFlightBytes`"},
+		{"a module", source.File{Name: "a/b.rego", Role: source.Module,
+			Data: []byte("package a\nx := [" + strings.Repeat("1,", 10_000) + "1]\n")},
+			"a/b.rego: takes more memory to read"},
+		{"data", source.File{Name: "a/data.json", Role: source.Data,
+			Data: []byte(`{"a": [` + strings.Repeat("1,", 100_000) + "1]}")}, "a/data.json: takes more memory to read"},
 	} {
 		budget := memory.NewBudget(8<<20, 1)
 		_, found := CompileFor(source.Of([]source.File{test.file}), Gateway{Memory: budget})
@@ -44,7 +49,8 @@ func TestFilesWithinMemory(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreFreed: of an OpenAPI document a set keeps what was compiled, and neither its text nor how it was parsed.
+// TestDocumentsAreFreed: of an OpenAPI document a set keeps what was compiled, and neither its text nor how it was
+// parsed.
 func TestDocumentsAreFreed(t *testing.T) {
 	text := `{"openapi": "3.1.0", "info": {"title": "Parcels", "version": "v1"},
 		"x-admission-gateway-resource": {"upstream": "parcels"},

@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/natives"
 )
 
-// SourceOf returns the StateSource that has every object of the kind in the namespace, so that these are looked for there first;
-// nil without one.
+// SourceOf returns the StateSource that has every object of the kind in the namespace, so that these are looked for
+// there first; nil without one.
 func (s *Set) SourceOf(kind schema.GroupVersionKind, namespace string) *state.Source {
 	for _, source := range s.states {
 		if source.Covers(kind, namespace) {
@@ -19,8 +19,8 @@ func (s *Set) SourceOf(kind schema.GroupVersionKind, namespace string) *state.So
 	return nil
 }
 
-// HoldsParams reports whether the files have the object that a reference names, so that no backend is asked for it. The one of a
-// request's namespace cannot be known.
+// HoldsParams reports whether the files have the object that a reference names, so that no backend is asked for it. The
+// one of a request's namespace cannot be known.
 func (s *Set) HoldsParams(p admission.ParamReference) bool {
 	if p.Name == "" {
 		return false

@@ -4,9 +4,9 @@ import (
 	"reflect"
 )
 
-// Next returns a Manager for another configuration of the gateway, with the files as they are now. Until it begins, the set
-// in force is that of m. A folder whose files have errors keeps the ones that it has in force, if their texts are known still.
-// Without a Manager, the findings say why there is none.
+// Next returns a Manager for another configuration of the gateway, with the files as they are now. Until it begins, the
+// set in force is that of m. A folder whose files have errors keeps the ones that it has in force, if their texts are
+// known still. Without a Manager, the findings say why there is none.
 func (m *Manager) Next(paths []string, options Options) (*Manager, []Finding) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,8 +46,8 @@ func (m *Manager) Next(paths []string, options Options) (*Manager, []Finding) {
 	return next, found
 }
 
-// inherit takes over how the folders of another Manager are that have the same paths. Files whose texts are not known any more
-// could not be compiled again.
+// inherit takes over how the folders of another Manager are that have the same paths. Files whose texts are not known
+// any more could not be compiled again.
 func (m *Manager) inherit(before *Manager) {
 	if before.options.Gateway.readsOnce {
 		return

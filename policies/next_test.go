@@ -7,12 +7,13 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// TestNextKeepsFolders: with another configuration each folder keeps the files that it has in force while newer ones have
-// errors. One that is new and has errors is held. New paths without an owner that have errors are refused.
+// TestNextKeepsFolders: with another configuration each folder keeps the files that it has in force while newer ones
+// have errors. One that is new and has errors is held. New paths without an owner that have errors are refused.
 func TestNextKeepsFolders(t *testing.T) {
 	dir := t.TempDir()
 	writeStep(t, dir, map[string]string{
-		"common/p.yaml": denying("shared", "c.example.com"), "a/w.yaml": crdOf("a.example.com"), "b/w.yaml": crdOf("b.example.com"),
+		"common/p.yaml": denying("shared", "c.example.com"), "a/w.yaml": crdOf("a.example.com"),
+		"b/w.yaml": crdOf("b.example.com"),
 		"b/c.yaml": crdOf("c.example.com"), "shop/o.yaml": shopResource,
 	})
 	m, found := startTeams(t, dir, nil)
@@ -21,11 +22,14 @@ func TestNextKeepsFolders(t *testing.T) {
 	}
 	options := func(more ...source.Folder) Options {
 		o := (&events{}).options()
-		o.Owned, o.Gateway = append(teams(dir), more...), Gateway{Routes: slices.Clone(teamRoutes), Upstreams: []string{"cluster", "shop", "new"}}
-		o.Gateway.Routes = append(o.Gateway.Routes, Route{Name: "new", Host: "new.example.com", PathPrefix: "/", Upstream: "new"})
+		o.Owned, o.Gateway = append(teams(dir), more...),
+			Gateway{Routes: slices.Clone(teamRoutes), Upstreams: []string{"cluster", "shop", "new"}}
+		o.Gateway.Routes = append(o.Gateway.Routes, Route{Name: "new", Host: "new.example.com", PathPrefix: "/",
+			Upstream: "new"})
 		return o
 	}
-	extra := source.Folder{Paths: []string{dir + "/d"}, Owner: "team-d", Concerns: &source.Concerns{Routes: []string{"new"}}}
+	extra := source.Folder{Paths: []string{dir + "/d"}, Owner: "team-d",
+		Concerns: &source.Concerns{Routes: []string{"new"}}}
 	for _, c := range []struct {
 		name  string
 		files map[string]string

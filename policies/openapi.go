@@ -28,7 +28,8 @@ import (
 // openAPI takes an OpenAPI document: its paths become resources, and its schemas theirs.
 func (l *loader) openAPI(o *manifest.Object) {
 	isMeant := l.mayBeUnused(o)
-	d := reuse.OfObject(l.kept, &l.findings, o, "document", isMeant, func(f *findings) *documented { return compileDocument(f, o, isMeant) })
+	d := reuse.OfObject(l.kept, &l.findings, o, "document", isMeant,
+		func(f *findings) *documented { return compileDocument(f, o, isMeant) })
 	for _, r := range d.resources {
 		own := *r.Resource // which the registry of each set numbers
 		r.Resource, r.at.from = &own, o
@@ -120,7 +121,8 @@ func compileDocument(f *findings, o *manifest.Object, isMeant bool) *documented 
 	return &made
 }
 
-// isOverlaid reports whether an overlay has put the value at a path into a document: its author means it for the gateway.
+// isOverlaid reports whether an overlay has put the value at a path into a document: its author means it for the
+// gateway.
 func isOverlaid(o *manifest.Object, path string) bool {
 	return o.Where(path).File != o.File && !strings.HasPrefix(path, manifest.FilesKey+"[")
 }
@@ -167,7 +169,8 @@ func (c *documentCompiler) operation(said *openapi.Documented) {
 			c.At(c.from, Warning, said.Place, "is left out: %s", err.Error())
 			continue
 		}
-		c.made.operations = append(c.made.operations, loadedDocumented{one, compiled, origin{path: said.Place}, plan, planAt})
+		c.made.operations = append(c.made.operations, loadedDocumented{one, compiled, origin{path: said.Place}, plan,
+			planAt})
 	}
 }
 
@@ -181,7 +184,8 @@ func (c *documentCompiler) rolloutOf(said *openapi.Documented) (spec *rollout.Re
 		if spec == nil {
 			spec = new(rollout.ResourceSpec)
 		}
-		strict, err := kjson.UnmarshalStrict(m.AppendRaw(nil), spec, kjson.DisallowDuplicateFields, kjson.DisallowUnknownFields)
+		strict, err := kjson.UnmarshalStrict(m.AppendRaw(nil), spec, kjson.DisallowDuplicateFields,
+			kjson.DisallowUnknownFields)
 		if err == nil {
 			err = errors.Join(strict...)
 		}
@@ -216,12 +220,15 @@ func (c *documentCompiler) action(action *openapi.Action) {
 		said := action.Said
 		res.Written = resource.Written{Routes: action.Routes, Matrix: openapi.Matrix([]openapi.Operation{said})}
 		said.Verb = res.Operation.Verb
-		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said}, schema.Options{})}
+		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}),
+			contract: c.contract([]openapi.Operation{said}, schema.Options{})}
 		if action.Schema != nil {
 			compiled.unfilled = action.Schema.Unfilled
 		}
 		c.made.resources = append(c.made.resources, loadedResource{
-			Resource: res, compiled: compiled, at: origin{path: at}, made: madeNames{action.Of.IsMadePlural(), action.Of.IsMadeKind()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(action.Of, "rollout"),
+			Resource: res, compiled: compiled, at: origin{path: at},
+			made: madeNames{action.Of.IsMadePlural(), action.Of.IsMadeKind()}, rollout: a.Spec.Rollout,
+			rolloutAt: saidAt(action.Of, "rollout"),
 		})
 	}
 }
@@ -239,7 +246,8 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		c.At(o, Error, saidAt(r, "rollout"), "must not be set: an API server holds requests to its own schemas")
 	}
 	if native && r.WatchesAnswers() {
-		c.At(o, Warning, saidAt(r, openapi.AnswersKey), "has no effect: answers of an API server are not held to its document")
+		c.At(o, Warning, saidAt(r, openapi.AnswersKey),
+			"has no effect: answers of an API server are not held to its document")
 	}
 	res := a.Spec.resource()
 	res.ReadDefaults = r.ReadDefaults
@@ -269,11 +277,13 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		}
 	}
 	options := schema.Options{
-		Resource: res.Envelope == resource.Kubernetes, Namespaced: res.Namespaced, Scale: a.Spec.Scale, AnyName: native, MayRepeat: native,
+		Resource: res.Envelope == resource.Kubernetes, Namespaced: res.Namespaced, Scale: a.Spec.Scale, AnyName: native,
+		MayRepeat: native,
 	}
 	compiled := compiledResource{
-		varies: true, create: c.compile(r.Create, options), update: c.compile(r.Update, options), patch: c.compile(r.Result.ForPatches(), options),
-		read: c.compile(r.Read, options),
+		varies: true, create: c.compile(r.Create, options), update: c.compile(r.Update, options),
+		patch: c.compile(r.Result.ForPatches(), options),
+		read:  c.compile(r.Read, options),
 	}
 	if compiled.schema = compiled.update; compiled.schema == nil {
 		compiled.schema = compiled.create
@@ -297,18 +307,21 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		c.noteUnshown(r, res)
 	}
 	if compiled.hidden.Any() && res.Backend.Patch == resource.PatchEmulated {
-		c.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+
-			"the API may refuse it, or forget what it had stored there, unless clients send it again")
+		c.At(o, Warning, saidAt(r, "backend.patch"),
+			"PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+
+				"the API may refuse it, or forget what it had stored there, unless clients send it again")
 	}
 	c.made.resources = append(c.made.resources, loadedResource{
-		Resource: res, compiled: compiled, at: origin{path: r.Path()}, made: madeNames{r.IsMadePlural(), r.IsMadeKind()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(r, "rollout"),
+		Resource: res, compiled: compiled, at: origin{path: r.Path()},
+		made: madeNames{r.IsMadePlural(), r.IsMadeKind()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(r, "rollout"),
 	})
 }
 
 // noteUnshown names the operations of a resource whose stored object the gateway cannot know.
 func (c *documentCompiler) noteUnshown(r *openapi.Resource, res *resource.Resource) {
 	c.At(c.from, Note, r.Path(), "%s of '%s' cannot depend on the stored object, because %s: `%s: {fields: {answer: …}}` says which member "+
-		"of the answer has the object, and `answer: ''` that it is the answer itself", strings.Join(r.Changes, ", "), res.Names.Plural, r.Unshown, openapi.Extension)
+		"of the answer has the object, and `answer: ''` that it is the answer itself", strings.Join(r.Changes, ", "),
+		res.Names.Plural, r.Unshown, openapi.Extension)
 	if res.Backend.Patch == resource.PatchEmulated && slices.Contains(r.Changes, "PATCH") {
 		c.At(c.from, Warning, saidAt(r, "backend.patch"), "PATCH is refused, because the stored object is not known")
 	}
@@ -339,18 +352,22 @@ func (c *documentCompiler) derived(r *openapi.Resource, into *APIResource) bool 
 				return false
 			}
 		}
-		if m, found := s.Get(openapi.AnswersKey); found && !m.Is(openapi.AnswersIgnored) && !m.Is(openapi.AnswersWarned) {
+		if m, found := s.Get(openapi.AnswersKey); found && !m.Is(openapi.AnswersIgnored) &&
+			!m.Is(openapi.AnswersWarned) {
 			c.At(o, Error, openapi.Place(m), "must be '%s' or '%s'", openapi.AnswersIgnored, openapi.AnswersWarned)
 			return false
 		}
 		d.MergePatch(s)
 	}
-	for _, name := range []string{"ignore", openapi.AnswersKey, openapi.DefaultsKey, openapi.ReadDefaultsKey, openapi.NullsKey} { // which an operation may have too
+	for _, name := range []string{"ignore", openapi.AnswersKey, openapi.DefaultsKey, openapi.ReadDefaultsKey,
+		openapi.NullsKey} {
+		// which an operation may have too
 		if m, found := d.Root().Get(name); found {
 			d.Remove(m)
 		}
 	}
-	text := append([]byte(`{"apiVersion":"`+ownGroup+`/v1alpha1","kind":"APIResource","metadata":{"name":"derived"},"spec":`), d.AppendTo(nil)...)
+	text := append([]byte(`{"apiVersion":"`+ownGroup+
+		`/v1alpha1","kind":"APIResource","metadata":{"name":"derived"},"spec":`), d.AppendTo(nil)...)
 	objects, _ := manifest.Read(o.File, append(text, '}'))
 	if len(objects) != 1 {
 		c.At(o, Error, r.Path(), "must be a resource that can be described")
@@ -465,7 +482,8 @@ func (c *documentCompiler) compile(s *openapi.Schema, o schema.Options) *schema.
 	return compiled
 }
 
-// contract compiles what is said of requests; nil if nothing is. The options are for JSON, which has the objects themselves.
+// contract compiles what is said of requests; nil if nothing is. The options are for JSON, which has the objects
+// themselves.
 func (c *documentCompiler) contract(operations []openapi.Operation, options schema.Options) *contract.Contract {
 	if len(operations) == 0 {
 		return nil
@@ -485,7 +503,8 @@ func (c *documentCompiler) contract(operations []openapi.Operation, options sche
 // contractOf compiles what is said of the requests of an operation.
 func (c *documentCompiler) contractOf(o *openapi.Operation, options schema.Options) *contract.Operation {
 	return &contract.Operation{
-		Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(*o, options), MayBeEmpty: o.MayBeEmpty,
+		Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(*o, options),
+		MayBeEmpty:  o.MayBeEmpty,
 		Underscored: o.Underscored, Security: o.Security, Answers: c.answers(o.Answers),
 	}
 }
@@ -526,7 +545,8 @@ func (c *documentCompiler) answers(said []openapi.Response) (made []contract.Ans
 func defaultsIn(errs field.ErrorList) map[string]bool {
 	wrong := map[string]bool{}
 	for _, err := range errs {
-		if at, rest, found := strings.Cut(err.Field, ".default"); found && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if at, rest, found := strings.Cut(err.Field, ".default"); found &&
+			(rest == "" || rest[0] == '.' || rest[0] == '[') {
 			wrong[at] = true
 		}
 	}

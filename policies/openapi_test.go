@@ -107,7 +107,8 @@ func (all components) unknown(c *component, value any) (n int) {
 }
 
 // failuresOf is how many members of an object are unknown in a write, and what is wrong with it.
-func failuresOf(t *testing.T, set *Set, r *resource.Resource, verb resource.Verb, raw []byte) (unknown int, wrong []string) {
+func failuresOf(t *testing.T, set *Set, r *resource.Resource, verb resource.Verb,
+	raw []byte) (unknown int, wrong []string) {
 	t.Helper()
 	d, err := document.Parse(raw, document.Limits{})
 	if err != nil {
@@ -128,8 +129,8 @@ func failuresOf(t *testing.T, set *Set, r *resource.Resource, verb resource.Verb
 	return len(fields.Messages()), wrong
 }
 
-// TestPublishedSchemas holds objects that Kubernetes' own types write, with everything in them set at random, against the
-// documents that Kubernetes publishes: nothing is unknown and nothing wrong.
+// TestPublishedSchemas holds objects that Kubernetes' own types write, with everything in them set at random, against
+// the documents that Kubernetes publishes: nothing is unknown and nothing wrong.
 func TestPublishedSchemas(t *testing.T) {
 	set, all := published(t)
 	fill := randfill.NewWithSeed(1).NilChance(0).NumElements(0, 2).MaxDepth(16).Funcs(
@@ -173,7 +174,8 @@ func TestPublishedSchemas(t *testing.T) {
 				}
 				unknown, wrong := failuresOf(t, set, r, verb, raw)
 				if want := min(all.unknown(known, value), 101); unknown != want || len(wrong) > 0 {
-					t.Fatalf("%s: %d fields are unknown, want %d\n%s\n%s", r.Names.Kind, unknown, want, strings.Join(wrong, "\n"), raw)
+					t.Fatalf("%s: %d fields are unknown, want %d\n%s\n%s", r.Names.Kind, unknown, want,
+						strings.Join(wrong, "\n"), raw)
 				}
 			}
 		}
@@ -183,7 +185,8 @@ func TestPublishedSchemas(t *testing.T) {
 	}
 }
 
-// TestPublishedSchemasLikeServers has objects in which a server's own decoder decides what is missing and what stands twice.
+// TestPublishedSchemasLikeServers has objects in which a server's own decoder decides what is missing and what stands
+// twice.
 func TestPublishedSchemasLikeServers(t *testing.T) {
 	set, _ := published(t)
 	pod := func(container string) string {
@@ -233,7 +236,8 @@ paths:
 `
 	}
 	order := func(schema string, lines ...string) string {
-		return document(lines...) + "components:\n  schemas:\n    Order:\n      " + strings.ReplaceAll(strings.TrimSpace(schema), "\n", "\n      ") + "\n"
+		return document(lines...) + "components:\n  schemas:\n    Order:\n      " +
+			strings.ReplaceAll(strings.TrimSpace(schema), "\n", "\n      ") + "\n"
 	}
 	settings := func(lines string) string {
 		return order("type: object", "x-admission-gateway-resource:\n  "+strings.ReplaceAll(lines, "\n", "\n  "))
@@ -264,8 +268,9 @@ paths:
 			"a.yaml:4: x-admission-gateway-resource.backend.patch: warning: PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: " +
 				"the API may refuse it, or forget what it had stored there, unless clients send it again\n" +
 				"a.yaml:13: components.schemas.Order.properties.a.items.properties.b.writeOnly: note: is not enforced in answers: they pass as they come\n"},
-		"an extension about answers":      {settings("responses: Warn"), ""},
-		"an extension against answers":    {settings("responses: Deny"), "a.yaml:5: x-admission-gateway-resource.responses: must be 'Ignore' or 'Warn'\n"},
+		"an extension about answers": {settings("responses: Warn"), ""},
+		"an extension against answers": {settings("responses: Deny"),
+			"a.yaml:5: x-admission-gateway-resource.responses: must be 'Ignore' or 'Warn'\n"},
 		"an extension that leaves it out": {settings("ignore: true"), "a.yaml:7: paths[/orders/{id}].x-admission-gateway-resource.storedObject: warning: has no effect: the path is no part of a resource\n"},
 		"Swagger with a schema that is a list": {"swagger: '2.0'\ninfo: {title: A, version: v1}\npaths: {}\ndefinitions:\n  items:\n    type: array\n    items:\n    - {type: string}\n",
 			"a.yaml:7: definitions.items.items: must be one schema, not a list\n"},
@@ -332,7 +337,8 @@ components:
 	if set == nil {
 		t.Fatal(text(dir, found))
 	}
-	const at, log = "paths[/apis/shop.example.com/v1/widgets/{name}].", "paths[/apis/shop.example.com/v1/widgets/{name}/log].get."
+	const at, log = "paths[/apis/shop.example.com/v1/widgets/{name}].",
+		"paths[/apis/shop.example.com/v1/widgets/{name}/log].get."
 	want := "a.yaml:12: " + at + "get.parameters[2]: note: is not enforced: the gateway reads no lists and objects within lists\n" +
 		"a.yaml:5: " + at + "parameters[0]: note: is not enforced: it is read as every API server reads it\n" +
 		"a.yaml:8: " + at + "get.security: note: is enforced at upstreams of the dialect Plain alone: an API server reads its credentials itself\n" +
@@ -345,7 +351,8 @@ components:
 	}
 }
 
-// TestOpenAPIPatch: the media types of a PATCH count, and one that becomes a PUT which the document does not have is named.
+// TestOpenAPIPatch: the media types of a PATCH count, and one that becomes a PUT which the document does not have is
+// named.
 func TestOpenAPIPatch(t *testing.T) {
 	document := func(more string) string {
 		return `openapi: 3.0.3
@@ -367,10 +374,12 @@ info: {title: Notes, version: "1"}
 	}
 	set, _ := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": document("")})})
 	r := set.Registry().Resources()[0]
-	if r.Backend.Patch != resource.PatchValidated || !slices.Equal(r.Writes.PatchTypes, []string{"application/vnd.notes+json"}) {
+	if r.Backend.Patch != resource.PatchValidated ||
+		!slices.Equal(r.Writes.PatchTypes, []string{"application/vnd.notes+json"}) {
 		t.Errorf("got %s %q", r.Backend.Patch, r.Writes.PatchTypes)
 	}
-	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": document("x-admission-gateway-resource: {backend: {patch: Emulated}}\n")})
+	dir := testutil.WriteFiles(t,
+		map[string]string{"a.yaml": document("x-admission-gateway-resource: {backend: {patch: Emulated}}\n")})
 	_, found := Load([]string{dir})
 	const want = "a.yaml:3: x-admission-gateway-resource.backend.patch: warning: PATCH becomes a PUT of the object that results from it, and the document has no PUT here\n" +
 		"a.yaml:15: paths[/notes/{id}].patch.requestBody.content[multipart/form-data]: warning: is refused: a form is passed on to a backend that has PATCH itself (patch: Validated), for objects that are Bare\n"

@@ -16,14 +16,15 @@ type DescribedOperation struct {
 	Method, Path string
 	// Scope says by which routes requests come that are meant.
 	Scope resource.Scope
-	// Resource is the name by which policies match the operation, a subresource behind a slash; "" if it is no verb of a resource.
+	// Resource is the name by which policies match the operation, a subresource behind a slash; "" if it is no verb of
+	// a resource.
 	Resource string
 	// Verb is the verb of the resource, or the method in lower case.
 	Verb string
 	// Parameters is how many parameters are checked.
 	Parameters int
-	// Bodies are the media types that are taken, the ones with a schema first; nil if no body is described. Schemas is how
-	// many have one.
+	// Bodies are the media types that are taken, the ones with a schema first; nil if no body is described. Schemas is
+	// how many have one.
 	Bodies  []string
 	Schemas int
 	// Credentials are what a request needs one of.
@@ -36,7 +37,8 @@ type DescribedOperation struct {
 	Preconditions string
 	// Described is the resource; nil if the operation is no verb of one.
 	Described *resource.Resource
-	// RefusesOthers says that writes by methods which no file describes at the path are refused; else they are undescribed.
+	// RefusesOthers says that writes by methods which no file describes at the path are refused; else they are
+	// undescribed.
 	RefusesOthers bool
 }
 
@@ -53,7 +55,8 @@ func (f *DescribedOperation) Routes(routes []Route) (names []string) {
 // Upstreams returns the upstreams that requests of the operation are sent to, each once.
 func (f *DescribedOperation) Upstreams(routes []Route) (names []string) {
 	for i := range routes {
-		if r := &routes[i]; f.Scope.Covers(r.Place()) && !slices.Contains(names, r.Upstream) && applicability.ServedBy(*r, []string{f.Path}, routes) != "" {
+		if r := &routes[i]; f.Scope.Covers(r.Place()) && !slices.Contains(names, r.Upstream) &&
+			applicability.ServedBy(*r, []string{f.Path}, routes) != "" {
 			names = append(names, r.Upstream)
 		}
 	}
@@ -84,15 +87,17 @@ func (f *DescribedOperation) Holds() string {
 	return strings.Join(all, "; ")
 }
 
-// DescribedOperations returns the operations that the files describe, by path and method. A resource at the paths of an API server has
-// one row. locksAlone says that there are several gateways, and each locks objects for its own writes alone.
+// DescribedOperations returns the operations that the files describe, by path and method. A resource at the paths of an
+// API server has one row. locksAlone says that there are several gateways, and each locks objects for its own writes
+// alone.
 func (s *Set) DescribedOperations(locksAlone bool) (all []DescribedOperation) {
 	for _, r := range s.registry.Resources() {
 		for _, path := range r.Paths {
 			all = append(all, s.ofResource(r, path, locksAlone)...)
 		}
 		if len(r.Paths) == 0 {
-			all = append(all, DescribedOperation{Method: "*", Path: applicability.KubernetesPath(r), Scope: r.Scope, Resource: r.GroupResource().String(), RefusesOthers: true})
+			all = append(all, DescribedOperation{Method: "*", Path: applicability.KubernetesPath(r), Scope: r.Scope,
+				Resource: r.GroupResource().String(), RefusesOthers: true})
 		}
 	}
 	for _, d := range s.registry.Documented() {
@@ -117,11 +122,13 @@ func (s *Set) ofResource(r *resource.Resource, path string, locksAlone bool) (al
 		route = r.Written.Routes[at]
 	}
 	for _, method := range r.MethodsAt(path) {
-		one := DescribedOperation{Method: method.Name, Path: route, Scope: r.Scope, Resource: name, Verb: method.Verb.String(), Described: r}
+		one := DescribedOperation{Method: method.Name, Path: route, Scope: r.Scope, Resource: name,
+			Verb: method.Verb.String(), Described: r}
 		if r.Envelope == resource.Kubernetes || r.Operation == nil && s.Judges(r) {
 			one.RefusesOthers = true
 		}
-		i := resource.Info{IsResource: true, Group: r.Group, Version: r.Version, Resource: r.Names.Plural, Verb: method.Verb}
+		i := resource.Info{IsResource: true, Group: r.Group, Version: r.Version, Resource: r.Names.Plural,
+			Verb: method.Verb}
 		if r.Operation != nil {
 			i.Subresource = r.Operation.Subresource
 		}
@@ -182,7 +189,8 @@ func (f *DescribedOperation) note(o *contract.Operation) {
 
 // Judges reports whether policies, conventions or a schema judge writes of a resource.
 func (s *Set) Judges(r *resource.Resource) bool {
-	i := resource.Info{IsResource: true, Group: r.Group, Version: r.Version, Resource: r.Names.Plural, APIVersion: r.APIVersion()}
+	i := resource.Info{IsResource: true, Group: r.Group, Version: r.Version, Resource: r.Names.Plural,
+		APIVersion: r.APIVersion()}
 	if s.Admission().For(&i).IsNamed(resource.AdmitAll) {
 		return true
 	}

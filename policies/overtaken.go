@@ -12,14 +12,16 @@ import (
 	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
-// overtaken finds defaults of a DefaultingPolicy that always come too late: the schema, the policy itself or a policy before it
-// has set the field. A policy that is switched off comes before none and after none.
+// overtaken finds defaults of a DefaultingPolicy that always come too late: the schema, the policy itself or a policy
+// before it has set the field. A policy that is switched off comes before none and after none.
 func overtaken(f *findings, p loadedDefaulting, before []loadedDefaulting, kinds *knownKinds) {
 	all := p.spec.Spec.Defaults
 	for i, d := range all {
 		at := field.NewPath("spec", "defaults").Index(i).Child("field").String()
-		if j := slices.IndexFunc(all[:i], func(first mutate.Default) bool { return first.Field == d.Field && isCertain(first) }); j >= 0 {
-			f.By(applicability.NeverApplies, p.from, Error, at, "can never apply: the default with the index %d sets the field first", j)
+		if j := slices.IndexFunc(all[:i],
+			func(first mutate.Default) bool { return first.Field == d.Field && isCertain(first) }); j >= 0 {
+			f.By(applicability.NeverApplies, p.from, Error, at,
+				"can never apply: the default with the index %d sets the field first", j)
 			continue
 		}
 		if i := slices.IndexFunc(before, func(first loadedDefaulting) bool {
@@ -54,12 +56,13 @@ func overtakenBySchema(f *findings, p loadedDefaulting, at, name string, kinds *
 	case isNever:
 		f.By(applicability.NeverApplies, p.from, Error, at, "can never apply: %s", first)
 	default:
-		f.By(applicability.NeverApplies, p.from, Warning, at, "applies only where `%s` is left out: otherwise %s", parent, first)
+		f.By(applicability.NeverApplies, p.from, Warning, at, "applies only where `%s` is left out: otherwise %s",
+			parent, first)
 	}
 }
 
-// defaultedWithin reports whether a schema has a default for a field, and the outermost of the objects around it that may be
-// left out; "" if there is none. Fields of items and keys of maps are not looked at.
+// defaultedWithin reports whether a schema has a default for a field, and the outermost of the objects around it that
+// may be left out; "" if there is none. Fields of items and keys of maps are not looked at.
 func defaultedWithin(props *apiextensionsv1.JSONSchemaProps, name string) (within string, found bool) {
 	if strings.Contains(name, "[") {
 		return "", false
@@ -85,14 +88,16 @@ func isCertain(d mutate.Default) bool { return d.When == "" && d.ValueExpression
 
 // sets reports whether a policy sets a field wherever the policy applies and the field is unset.
 func (p *loadedDefaulting) sets(name string) bool {
-	return slices.ContainsFunc(p.spec.Spec.Defaults, func(d mutate.Default) bool { return d.Field == name && isCertain(d) })
+	return slices.ContainsFunc(p.spec.Spec.Defaults,
+		func(d mutate.Default) bool { return d.Field == name && isCertain(d) })
 }
 
 // covers reports whether a policy applies to each request that another one applies to.
 func (p *loadedDefaulting) covers(other loadedDefaulting) bool {
 	spec := &p.spec.Spec
 	match := spec.MatchConstraints
-	if !p.spec.Enabled() || len(spec.MatchConditions) > 0 || len(spec.TargetRefs) > 0 || spec.Rollout != nil || match == nil || len(match.ExcludeResourceRules) > 0 {
+	if !p.spec.Enabled() || len(spec.MatchConditions) > 0 || len(spec.TargetRefs) > 0 || spec.Rollout != nil ||
+		match == nil || len(match.ExcludeResourceRules) > 0 {
 		return false
 	}
 	for _, name := range [...]string{"namespaceSelector", "objectSelector"} {

@@ -91,7 +91,8 @@ func isValidOwn(f *findings, o *manifest.Object, s *schema.Schema, d *document.D
 	defer frame.Release()
 	result := s.Validate(frame, d.Root(), document.Node{})
 	for _, err := range result.Errors {
-		if err.Field != "" && err.Field != "<nil>" { // that rules were left out says nothing once everything else is mended
+		if err.Field != "" && err.Field != "<nil>" {
+			// that rules were left out says nothing once everything else is mended
 			f.Fields(o, Error, field.ErrorList{err})
 		}
 	}
@@ -166,7 +167,8 @@ func JSONSchemas() (map[string]map[string]any, error) {
 // closeObjects has a schema refuse fields that it does not have, as the decoder of files does.
 func closeObjects(s map[string]any) {
 	properties, _ := s["properties"].(map[string]any)
-	if _, isMap := s["additionalProperties"]; len(properties) > 0 && !isMap && s["x-kubernetes-preserve-unknown-fields"] != true {
+	if _, isMap := s["additionalProperties"]; len(properties) > 0 && !isMap &&
+		s["x-kubernetes-preserve-unknown-fields"] != true {
 		s["additionalProperties"] = false
 	}
 	for _, p := range properties {

@@ -76,7 +76,8 @@ func kubernetesPlace(version schema.GroupVersion, plural string, namespaced bool
 
 // expand writes namespace and name into a template.
 func expand(template, namespace, name string) string {
-	return strings.NewReplacer("{namespace}", url.PathEscape(namespace), "{name}", url.PathEscape(name)).Replace(template)
+	return strings.NewReplacer("{namespace}", url.PathEscape(namespace), "{name}",
+		url.PathEscape(name)).Replace(template)
 }
 
 // kindPlaces are the places of the kinds that the files describe, and the objects in the files, by
@@ -96,7 +97,8 @@ func newKinds(registry *resource.Registry, objects map[objectID]*Object) kindPla
 	for id, o := range objects {
 		kind := schema.GroupKind{Group: id.group, Kind: id.kind}
 		k.objects[kind] = append(k.objects[kind], o)
-		// An object that leaves its namespace out says nothing of its kind that one with a namespace does not say better.
+		// An object that leaves its namespace out says nothing of its kind that one with a namespace does not say
+		// better.
 		k.scopes[kind] = k.scopes[kind] || o.Namespace != ""
 	}
 	for _, of := range k.objects {
@@ -142,9 +144,11 @@ func (l *loader) completeObjects(set *Set) {
 		switch {
 		case !found || at.bare:
 		case at.namespaced && o.Namespace == "":
-			l.At(from, Warning, "metadata.namespace", "Required value: %s belongs to a namespace, in which policies look for it", withArticle(o.Kind))
+			l.At(from, Warning, "metadata.namespace",
+				"Required value: %s belongs to a namespace, in which policies look for it", withArticle(o.Kind))
 		case !at.namespaced && o.Namespace != "":
-			l.At(from, Warning, "metadata.namespace", "must not be set: %s belongs to no namespace", withArticle(o.Kind))
+			l.At(from, Warning, "metadata.namespace", "must not be set: %s belongs to no namespace",
+				withArticle(o.Kind))
 		}
 		s := set.Schema(set.kinds.described[version.WithKind(o.Kind)])
 		o.Document = reuse.OfObject(l.kept, &l.findings, from, "object", s, func(f *findings) *document.Document {
@@ -184,7 +188,8 @@ type paramUse struct {
 func (l *loader) checkParams(set *Set) {
 	for _, b := range l.paramUses {
 		if b.kind == nil && b.ref != nil && !l.mayBeUnused(b.from) {
-			l.At(b.from, Warning, "spec.paramRef", "has no effect: the policy has no `paramKind`, so that it reads no parameters")
+			l.At(b.from, Warning, "spec.paramRef",
+				"has no effect: the policy has no `paramKind`, so that it reads no parameters")
 		}
 		kind, ok := params.Kind(b.kind)
 		if !ok || b.ref == nil {
@@ -200,7 +205,8 @@ func (l *loader) checkParams(set *Set) {
 		case placed && at.collection == "" && b.ref.Selector != nil && !covered:
 			l.At(b.from, Error, "spec.paramRef.selector", "must not be set, because the policy files describe no path that lists objects of the kind '%s': name one, or describe their list", kind.Kind)
 		case b.ref.Name != "" && !covered && !set.kinds.has(kind.GroupKind(), b.ref):
-			l.At(b.from, Remark, "spec.paramRef.name", "no policy file has the %s '%s': it is looked up at the backend", kind.Kind, b.ref.Name)
+			l.At(b.from, Remark, "spec.paramRef.name", "no policy file has the %s '%s': it is looked up at the backend",
+				kind.Kind, b.ref.Name)
 		}
 	}
 }
@@ -212,8 +218,8 @@ func (k *kindPlaces) has(kind schema.GroupKind, ref *admissionv1.ParamRef) bool 
 	})
 }
 
-// findsKind reports whether no file provides the kind of a policy's parameters, and Kubernetes does not either, so that only
-// the backend can.
+// findsKind reports whether no file provides the kind of a policy's parameters, and Kubernetes does not either, so that
+// only the backend can.
 func (l *loader) findsKind(k *admissionv1.ParamKind) bool {
 	kind, ok := params.Kind(k)
 	if !ok || kind.Empty() {
@@ -222,7 +228,8 @@ func (l *loader) findsKind(k *admissionv1.ParamKind) bool {
 	if _, isNative := natives.Kinds[kind.GroupKind()]; isNative {
 		return false
 	}
-	if slices.ContainsFunc(l.resources, func(r loadedResource) bool { return r.Operation == nil && r.GroupKind() == kind.GroupKind() }) {
+	if slices.ContainsFunc(l.resources,
+		func(r loadedResource) bool { return r.Operation == nil && r.GroupKind() == kind.GroupKind() }) {
 		return false
 	}
 	for id := range l.known {

@@ -40,7 +40,8 @@ func patched(f *findings, o *manifest.Object, p *admissionv1.MutatingAdmissionPo
 }
 
 // misplaced warns of patches that set what the schemas of the objects do not let be.
-func misplaced(f *findings, o *manifest.Object, at string, all []outcome.Patch, p *admissionv1.MutatingAdmissionPolicy, kinds *knownKinds) {
+func misplaced(f *findings, o *manifest.Object, at string, all []outcome.Patch, p *admissionv1.MutatingAdmissionPolicy,
+	kinds *knownKinds) {
 	for _, one := range all {
 		for _, gvr := range typecheck.Named(p.Spec.MatchConstraints) {
 			typ, s := kinds.mergeType(gvr)
@@ -132,7 +133,8 @@ func assigned(f *findings, o *manifest.Object, kinds *knownKinds) {
 	all, _ := o.At("spec.applyTo")
 	for one := all.First(); one.Valid(); one = one.Next() {
 		for gvk, r := range kinds.kinds {
-			if !lists(one, "groups", gvk.Group) || !lists(one, "versions", gvk.Version) || !lists(one, "kinds", gvk.Kind) {
+			if !lists(one, "groups", gvk.Group) || !lists(one, "versions", gvk.Version) ||
+				!lists(one, "kinds", gvk.Kind) {
 				continue
 			}
 			gvr := schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: r.Names.Plural}

@@ -16,8 +16,9 @@ import (
 // otherwise. Their objects are plain ones, to which policies may refer.
 type plainKinds map[schema.GroupKind]bool
 
-// plainKindsIn finds the kinds among all objects of the files. What the gateway takes for a policy stays one: Gatekeeper's
-// definitions of its own kinds, and of the kinds of its templates, are in what it installs and in what a cluster shows.
+// plainKindsIn finds the kinds among all objects of the files. What the gateway takes for a policy stays one:
+// Gatekeeper's definitions of its own kinds, and of the kinds of its templates, are in what it installs and in what a
+// cluster shows.
 func plainKindsIn(objects []*manifest.Object, isPolicy func(group, kind string) bool) plainKinds {
 	k := plainKinds{}
 	for _, o := range objects {

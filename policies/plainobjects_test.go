@@ -13,17 +13,19 @@ import (
 func definitionOf(group, kind string) string {
 	plural := strings.ToLower(kind) + "s"
 	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + plural + "." + group + "}\nspec:\n  group: " + group + "\n  scope: Cluster\n" +
-		"  names: {plural: " + plural + ", singular: " + strings.ToLower(kind) + ", kind: " + kind + ", listKind: " + kind + "List}\n" +
+		"  names: {plural: " + plural + ", singular: " + strings.ToLower(kind) + ", kind: " + kind + ", listKind: " +
+		kind + "List}\n" +
 		"  versions:\n  - name: v1beta1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {parameters: {type: object, " +
 		"properties: {most: {type: integer, default: 2}}}}}}}}\n---\n"
 }
 
-// TestPlainObjects: a definition in the files makes the objects of its kind plain ones, whatever group they have, unless
-// the gateway takes them for policies.
+// TestPlainObjects: a definition in the files makes the objects of its kind plain ones, whatever group they have,
+// unless the gateway takes them for policies.
 func TestPlainObjects(t *testing.T) {
 	const group = "constraints.gatekeeper.sh"
 	object := func(group, kind string) string {
-		return "apiVersion: " + group + "/v1beta1\nkind: " + kind + "\nmetadata: {name: p}\nspec: {parameters: {}}\n---\n"
+		return "apiVersion: " + group + "/v1beta1\nkind: " + kind +
+			"\nmetadata: {name: p}\nspec: {parameters: {}}\n---\n"
 	}
 	policy := func(group, kind string) string {
 		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: v}\nspec:\n  paramKind: {apiVersion: " + group + "/v1beta1, kind: " + kind + "}\n" +
@@ -34,20 +36,26 @@ func TestPlainObjects(t *testing.T) {
 	const missing = "a.yaml:2: kind: no ConstraintTemplate in the policy files defines the kind 'Most'"
 	pod := "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a}, {name: b}, {name: c}]}}"
 	for name, c := range map[string]struct{ files, found, verdict string }{
-		"parameters in the group of constraints": {object(group, "Most") + definitionOf(group, "Most") + policy(group, "Most"), "",
+		"parameters in the group of constraints": {object(group, "Most") + definitionOf(group, "Most") +
+			policy(group, "Most"), "",
 			"ValidatingAdmissionPolicy 'v' with binding 'v' denied request: at most 2"},
-		"parameters in another group of Gatekeeper's": {object("config.gatekeeper.sh", "Most") + definitionOf("config.gatekeeper.sh", "Most") + policy("config.gatekeeper.sh", "Most"), "",
+		"parameters in another group of Gatekeeper's": {object("config.gatekeeper.sh", "Most") +
+			definitionOf("config.gatekeeper.sh", "Most") + policy("config.gatekeeper.sh", "Most"), "",
 			"ValidatingAdmissionPolicy 'v' with binding 'v' denied request: at most 2"},
-		"parameters in our own group": {object("admission-gateway.io", "Most") + definitionOf("admission-gateway.io", "Most") + policy("admission-gateway.io", "Most"), "",
+		"parameters in our own group": {object("admission-gateway.io", "Most") +
+			definitionOf("admission-gateway.io", "Most") + policy("admission-gateway.io", "Most"), "",
 			"ValidatingAdmissionPolicy 'v' with binding 'v' denied request: at most 2"},
-		"no definition":                {object(group, "Most") + policy(group, "Most"), missing, ""},
-		"a definition of another kind": {object(group, "Most") + definitionOf(group, "Other") + policy(group, "Most"), missing, ""},
+		"no definition": {object(group, "Most") + policy(group, "Most"), missing, ""},
+		"a definition of another kind": {object(group, "Most") + definitionOf(group, "Other") + policy(group, "Most"),
+			missing, ""},
 		"nothing refers to it": {object(group, "Most") + definitionOf(group, "Most"),
 			"a.yaml:2: kind: warning: is no constraint: a CustomResourceDefinition in the policy files defines the kind 'Most', and no ConstraintTemplate does", ""},
-		"a template defines it too": {checkTemplate + constraintOf("Check", "c", "{parameters: {words: [c]}}") + "---\n" + definitionOf(group, "Check"), "", "[c] "},
+		"a template defines it too": {checkTemplate + constraintOf("Check", "c", "{parameters: {words: [c]}}") +
+			"---\n" + definitionOf(group, "Check"), "", "[c] "},
 		"a policy of the gateway": {"apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\nmetadata: {name: p}\nspec: {}\n---\n" + definitionOf("admission-gateway.io", "ConventionPolicy"),
 			"a.yaml:4: spec.checks: Required value", ""},
-		"what Gatekeeper has and the gateway refuses": {object("expansion.gatekeeper.sh", "ExpansionTemplate") + definitionOf("expansion.gatekeeper.sh", "ExpansionTemplate"),
+		"what Gatekeeper has and the gateway refuses": {object("expansion.gatekeeper.sh", "ExpansionTemplate") +
+			definitionOf("expansion.gatekeeper.sh", "ExpansionTemplate"),
 			"a.yaml:2: kind: must not be 'ExpansionTemplate': the gateway expands no objects that generate others: the pods of a workload are judged when they are created", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -76,8 +76,8 @@ type Modules struct {
 // everything else.
 func CompileWithPlans(s *source.Source) *Compiled { return CompileWithPlansFor(s, &Gateway{}) }
 
-// CompileWithPlansFor is CompileWithPlans for a gateway. If its routes are known, what the files ask for that it does not
-// have is found too.
+// CompileWithPlansFor is CompileWithPlans for a gateway. If its routes are known, what the files ask for that it does
+// not have is found too.
 func CompileWithPlansFor(s *source.Source, g *Gateway) *Compiled {
 	l := newLoader(g)
 	l.plans.on, l.common = true, nil // each place of an expression has a program of its own
@@ -92,12 +92,14 @@ func CompileWithPlansFor(s *source.Source, g *Gateway) *Compiled {
 		c.Set.successes = l.plans.answers
 	}
 	c.Plans, c.Modules, c.Suites = l.plans.list, l.plans.modules, part[regoPolicies](l).modules.Suites(s.Files)
-	slices.SortStableFunc(c.Plans, func(a, b Plan) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
+	slices.SortStableFunc(c.Plans,
+		func(a, b Plan) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
 	return c
 }
 
 // expressionKeys are the members of all kinds that hold expressions.
-var expressionKeys = document.NewNames([]string{"rule", "expression", "messageExpression", "valueExpression", "keyExpression", "when"})
+var expressionKeys = document.NewNames([]string{"rule", "expression", "messageExpression", "valueExpression",
+	"keyExpression", "when"})
 
 // plans collects how expressions run, if that is wanted.
 type plans struct {
@@ -179,7 +181,8 @@ func (p *plans) in(o *manifest.Object, n document.Node, bySource map[string][]*c
 			path := n.Path()
 			native, reason := all[0].Plan()
 			at := o.Where(path)
-			p.list = append(p.list, Plan{File: at.File, Line: at.Line, Field: at.Path, Native: native, Reason: reason, Program: all[0], Kind: o.Kind, Name: o.Name})
+			p.list = append(p.list, Plan{File: at.File, Line: at.Line, Field: at.Path, Native: native, Reason: reason,
+				Program: all[0], Kind: o.Kind, Name: o.Name})
 		}
 	}
 	for m := n.First(); m.Valid(); m = m.Next() {

@@ -94,12 +94,14 @@ spec:
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := (Plan{File: "a.yaml", Line: 1, Field: "spec.x", Reason: "it has a loop that is no known macro"}).String(); got != "a.yaml:1: spec.x: cel-go: it has a loop that is no known macro" {
+	if got := (Plan{File: "a.yaml", Line: 1, Field: "spec.x",
+		Reason: "it has a loop that is no known macro"}).String(); got != "a.yaml:1: spec.x: cel-go: it has a loop that is no known macro" {
 		t.Error(got)
 	}
 }
 
-// TestPlansOfOneText: each place of an expression has its own program, also if another place of the object has the same text.
+// TestPlansOfOneText: each place of an expression has its own program, also if another place of the object has the same
+// text.
 func TestPlansOfOneText(t *testing.T) {
 	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": `apiVersion: admission-gateway.io/v1alpha1
 kind: DefaultingPolicy

@@ -99,7 +99,8 @@ func (a *rateLimits) take(l *loader, o *manifest.Object, p *RateLimitPolicy) {
 		APIGroups:  s.Match.APIGroups,
 		Resources:  s.Match.Resources,
 		Namespaces: s.Match.Namespaces,
-		Exemptions: ratelimit.Exemptions{Usernames: s.Exemptions.Usernames, Groups: s.Exemptions.Groups, Namespaces: s.Exemptions.Namespaces},
+		Exemptions: ratelimit.Exemptions{Usernames: s.Exemptions.Usernames, Groups: s.Exemptions.Groups,
+			Namespaces: s.Exemptions.Namespaces},
 		Key:        s.Key,
 		HeaderName: s.HeaderName,
 		Mode:       s.Mode,
@@ -116,9 +117,11 @@ func (a *rateLimits) take(l *loader, o *manifest.Object, p *RateLimitPolicy) {
 		r.Burst = r.Requests
 	}
 	for i, address := range s.Exemptions.ClientAddresses {
-		r.Exemptions.Addresses = append(r.Exemptions.Addresses, network(&l.findings, o, fmt.Sprintf("spec.exemptions.clientAddresses[%d]", i), address))
+		r.Exemptions.Addresses = append(r.Exemptions.Addresses,
+			network(&l.findings, o, fmt.Sprintf("spec.exemptions.clientAddresses[%d]", i), address))
 	}
-	compiled := reuse.OfObject(l.kept, &l.findings, o, "limit", nil, func(f *findings) limitPrograms { return limitProgramsOf(f, o, s) })
+	compiled := reuse.OfObject(l.kept, &l.findings, o, "limit", nil,
+		func(f *findings) limitPrograms { return limitProgramsOf(f, o, s) })
 	r.Conditions, r.KeyProgram, r.Cost = slices.Clone(compiled.conditions), compiled.key, compiled.cost
 	switch {
 	case s.KeyExpression != "":
@@ -128,7 +131,8 @@ func (a *rateLimits) take(l *loader, o *manifest.Object, p *RateLimitPolicy) {
 	}
 	r.Rollout = l.terms.Plan(o, s.Rollout)
 	if r.Rollout != nil && r.Rollout.IsByLabels() {
-		l.At(o, Error, "spec.rollout.namespaceSelector", "must not be set: limits are held before anything is asked about a namespace")
+		l.At(o, Error, "spec.rollout.namespaceSelector",
+			"must not be set: limits are held before anything is asked about a namespace")
 	}
 	l.useScope(o, r.Scope, inSpec)
 	programs := append(slices.Clone(r.Conditions), r.KeyProgram, r.Cost)
@@ -151,7 +155,9 @@ type limitPrograms struct {
 func limitProgramsOf(f *findings, o *manifest.Object, s *RateLimitPolicySpec) (made limitPrograms) {
 	var compiler cel.RequestCompiler
 	for i, condition := range s.Match.MatchConditions {
-		made.conditions = append(made.conditions, program(f, o, fmt.Sprintf("spec.match.matchConditions[%d].expression", i), condition.Expression, compiler.Condition))
+		made.conditions = append(made.conditions,
+			program(f, o, fmt.Sprintf("spec.match.matchConditions[%d].expression", i), condition.Expression,
+				compiler.Condition))
 	}
 	if s.KeyExpression != "" {
 		made.key = program(f, o, "spec.keyExpression", s.KeyExpression, compiler.Key)
@@ -183,14 +189,16 @@ func adviseLimit(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 	if r.InFlight.QueueLength > 0 && r.Mode == ratelimit.Warn {
 		f.At(o, Warning, "spec.queueLength", "has no effect while `spec.mode` is 'Warn': nobody waits where nobody is refused")
 	}
-	if len(r.Verbs) == 1 && resource.VerbNamed(r.Verbs[0]).Lasts() && r.InFlight != (ratelimit.InFlight{QueueTimeout: r.InFlight.QueueTimeout}) {
+	if len(r.Verbs) == 1 && resource.VerbNamed(r.Verbs[0]).Lasts() &&
+		r.InFlight != (ratelimit.InFlight{QueueTimeout: r.InFlight.QueueTimeout}) {
 		path := "spec.maxInFlight"
 		if r.InFlight.PerKey == 0 {
 			path = "spec.maxInFlightTotal"
 		}
 		f.At(o, Warning, path, "counts a watch only until its answer begins, so that it does not bound how many there are")
 	}
-	if update := slices.Index(r.Verbs, resource.VerbUpdate.String()); update >= 0 && !slices.Contains(r.Verbs, resource.VerbPatch.String()) && !slices.Contains(r.Verbs, "*") {
+	if update := slices.Index(r.Verbs, resource.VerbUpdate.String()); update >= 0 &&
+		!slices.Contains(r.Verbs, resource.VerbPatch.String()) && !slices.Contains(r.Verbs, "*") {
 		f.At(o, Warning, fmt.Sprintf("spec.match.verbs[%d]", update), "names 'update' and not 'patch': who sends PATCH in place of PUT is not counted; name both")
 	}
 	if r.Cost != nil {
@@ -227,7 +235,8 @@ func adviseCost(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 }
 
 // program compiles an expression; nil, and an error is recorded, if it is wrong.
-func program(f *findings, o *manifest.Object, path, expression string, compile func(string) (*cel.Program, error)) *cel.Program {
+func program(f *findings, o *manifest.Object, path, expression string,
+	compile func(string) (*cel.Program, error)) *cel.Program {
 	p, err := compile(expression)
 	if err != nil {
 		f.At(o, Error, path, "Invalid value: %q: %v", expression, err)

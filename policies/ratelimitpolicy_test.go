@@ -23,10 +23,11 @@ func TestRateLimitPolicyFindings(t *testing.T) {
 `, ""},
 		{"requests in flight alone", "  maxInFlight: 4\n  queueLength: 10\n  queueTimeoutSeconds: 5\n", ""},
 		{"requests without a period", "  requests: 1\n", "a.yaml:4: spec.periodSeconds: Required value: must be set when `requests` is set\n"},
-		{"the terms of a limit over time without one", "  maxInFlightTotal: 1\n  periodSeconds: 1\n  burst: 1\n  cost: '1'\n", "" +
-			"a.yaml:6: spec.periodSeconds: Forbidden: may not be set unless `requests` is set\n" +
-			"a.yaml:7: spec.burst: Forbidden: may not be set unless `requests` is set\n" +
-			"a.yaml:8: spec.cost: Forbidden: may not be set unless `requests` is set\n"},
+		{"the terms of a limit over time without one",
+			"  maxInFlightTotal: 1\n  periodSeconds: 1\n  burst: 1\n  cost: '1'\n", "" +
+				"a.yaml:6: spec.periodSeconds: Forbidden: may not be set unless `requests` is set\n" +
+				"a.yaml:7: spec.burst: Forbidden: may not be set unless `requests` is set\n" +
+				"a.yaml:8: spec.cost: Forbidden: may not be set unless `requests` is set\n"},
 		{"a queue for nothing", paced + "  queueLength: 1\n", "a.yaml:7: spec.queueLength: Forbidden: may not be set unless `maxInFlight` or `maxInFlightTotal` is set\n"},
 		{"the time in no queue", "  maxInFlight: 1\n  queueTimeoutSeconds: 1\n", "a.yaml:6: spec.queueTimeoutSeconds: Forbidden: may not be set unless `queueLength` is set\n"},
 		{"more of each key than in all", "  maxInFlight: 5\n  maxInFlightTotal: 4\n", "a.yaml:5: spec.maxInFlight: Invalid value: must be less than or equal to `maxInFlightTotal`\n"},
@@ -43,7 +44,8 @@ func TestRateLimitPolicyFindings(t *testing.T) {
 		{"a cost that is no integer", paced + "  cost: request.verb\n", "a.yaml:7: spec.cost: Invalid value: \"request.verb\": must evaluate to int but got string\n"},
 		{"a cost beyond the burst", paced + "  burst: 5\n  cost: \"request.verb == 'list' ? 6 : 1\"\n",
 			"a.yaml:8: spec.cost: warning: comes to 6 for the verb 'list', which must be less than or equal to the burst, 5, to count in full: it counts as 5, and passes only when nothing else came\n"},
-		{"a cost beyond the burst of verbs that do not count", paced + "  cost: \"request.verb == 'list' ? 60 : 1\"\n  match: {verbs: [get]}\n", ""},
+		{"a cost beyond the burst of verbs that do not count",
+			paced + "  cost: \"request.verb == 'list' ? 60 : 1\"\n  match: {verbs: [get]}\n", ""},
 		{"a cost of nothing", paced + "  cost: \"request.verb == 'get' ? 0 : 1\"\n",
 			"a.yaml:7: spec.cost: warning: comes to 0 for the verb 'get', which counts as 1: requests that are to cost nothing may be left out by `spec.match` or `spec.exemptions`\n"},
 		{"a cost that depends on more", paced + "  cost: int(request.query['limit']) / 100\n", ""},

@@ -13,7 +13,8 @@ import (
 func TestMatchBlocksReach(t *testing.T) {
 	policy := func(groups, resources string) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\nmetadata: {name: a}\nspec:\n  checks: {conditions: Warn}\n  matchConstraints:\n" +
-			"    resourceRules: [{apiGroups: " + groups + ", resources: " + resources + ", apiVersions: [v1], operations: [CREATE]}]\n"
+			"    resourceRules: [{apiGroups: " + groups + ", resources: " + resources +
+			", apiVersions: [v1], operations: [CREATE]}]\n"
 	}
 	limit := func(match string) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: a}\nspec:\n  match: " + match + "\n  key: Global\n  requests: 1\n  periodSeconds: 1\n"
@@ -30,24 +31,26 @@ func TestMatchBlocksReach(t *testing.T) {
 		everything = own + " | " + core + " | *"
 	)
 	for name, c := range map[string]struct{ file, want string }{
-		"everything":                       {policy("['*']", "['*']"), everything},
-		"everything and its subresources":  {policy("['*']", "['*/*']"), everything},
-		"one subresource of everything":    {policy("['*']", "['*/status']"), everything},
-		"all of a group":                   {policy("[shop]", "['*']"), "*.shop |  | "},
-		"all of the core group":            {policy("['']", "['*']"), "*.events.k8s.io | " + core + " | "},
-		"a resource of a group":            {policy("[shop.example.com]", "[carts/status]"), "carts.shop.example.com |  | "},
-		"a resource of the core group":     {policy("['']", "[pods]"), "pods |  | "},
-		"a resource of all groups":         {policy("['*']", "[carts]"), "carts.apps carts.autoscaling carts.batch carts.extensions carts.policy |  | carts"},
-		"a core resource of all groups":    {policy("['*']", "[pods]"), "pods.apps pods.autoscaling pods.batch pods.extensions pods.policy | pods | pods"},
-		"no match block":                   {"apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\nmetadata: {name: a}\nspec: {checks: {conditions: Warn}}\n", everything},
-		"a limit on all resources":         {limit("{resources: ['*']}"), everything},
-		"a limit on all groups":            {limit("{apiGroups: ['*']}"), everything},
-		"a limit on a group":               {limit("{apiGroups: [shop]}"), "*.shop |  | "},
-		"a limit on every request":         {limit("{verbs: [create]}"), " |  | "},
-		"constraints on everything":        {constraint("{}"), everything},
-		"constraints on kinds of a group":  {constraint("{kinds: [{apiGroups: [shop], kinds: ['*']}]}"), "*.shop |  | "},
-		"constraints on a kind":            {constraint("{kinds: [{apiGroups: [apps], kinds: [Deployment]}]}"), "deployments.apps |  | "},
-		"constraints on a kind of another": {constraint("{kinds: [{apiGroups: [shop], kinds: [Cart]}]}"), "*.shop |  | "},
+		"everything":                      {policy("['*']", "['*']"), everything},
+		"everything and its subresources": {policy("['*']", "['*/*']"), everything},
+		"one subresource of everything":   {policy("['*']", "['*/status']"), everything},
+		"all of a group":                  {policy("[shop]", "['*']"), "*.shop |  | "},
+		"all of the core group":           {policy("['']", "['*']"), "*.events.k8s.io | " + core + " | "},
+		"a resource of a group":           {policy("[shop.example.com]", "[carts/status]"), "carts.shop.example.com |  | "},
+		"a resource of the core group":    {policy("['']", "[pods]"), "pods |  | "},
+		"a resource of all groups":        {policy("['*']", "[carts]"), "carts.apps carts.autoscaling carts.batch carts.extensions carts.policy |  | carts"},
+		"a core resource of all groups":   {policy("['*']", "[pods]"), "pods.apps pods.autoscaling pods.batch pods.extensions pods.policy | pods | pods"},
+		"no match block":                  {"apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\nmetadata: {name: a}\nspec: {checks: {conditions: Warn}}\n", everything},
+		"a limit on all resources":        {limit("{resources: ['*']}"), everything},
+		"a limit on all groups":           {limit("{apiGroups: ['*']}"), everything},
+		"a limit on a group":              {limit("{apiGroups: [shop]}"), "*.shop |  | "},
+		"a limit on every request":        {limit("{verbs: [create]}"), " |  | "},
+		"constraints on everything":       {constraint("{}"), everything},
+		"constraints on kinds of a group": {constraint("{kinds: [{apiGroups: [shop], kinds: ['*']}]}"), "*.shop |  | "},
+		"constraints on a kind": {constraint("{kinds: [{apiGroups: [apps], kinds: [Deployment]}]}"),
+			"deployments.apps |  | "},
+		"constraints on a kind of another": {constraint("{kinds: [{apiGroups: [shop], kinds: [Cart]}]}"),
+			"*.shop |  | "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": c.file})})
@@ -59,7 +62,8 @@ func TestMatchBlocksReach(t *testing.T) {
 			for _, one := range reach.Resources {
 				resources = append(resources, one.String())
 			}
-			got := fmt.Sprintf("%s | %s | %s", strings.Join(resources, " "), strings.Join(reach.Core, " "), strings.Join(reach.Dotted, " "))
+			got := fmt.Sprintf("%s | %s | %s", strings.Join(resources, " "), strings.Join(reach.Core, " "),
+				strings.Join(reach.Dotted, " "))
 			if got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
@@ -115,9 +119,11 @@ a.yaml:35: spec.matchConstraints.resourceRules[2].resources[0]: note: reaches on
 		want   string
 	}{
 		"an ordinary API": {[]Route{{PathPrefix: "/", Upstream: "shop"}}, want},
-		"both":            {[]Route{{PathPrefix: "/", Upstream: "server", Kubernetes: true}, {PathPrefix: "/users", Upstream: "shop"}}, want},
-		"an API server": {[]Route{{PathPrefix: "/apis", Upstream: "server", Kubernetes: true}}, "a.yaml:8: spec.paths.collection: no route leads to '/users', '/users/{name}': " +
-			"'server' gets paths at and below '/apis' by the route of any host and the prefix '/apis'\n"},
+		"both": {[]Route{{PathPrefix: "/", Upstream: "server", Kubernetes: true},
+			{PathPrefix: "/users", Upstream: "shop"}}, want},
+		"an API server": {[]Route{{PathPrefix: "/apis", Upstream: "server", Kubernetes: true}},
+			"a.yaml:8: spec.paths.collection: no route leads to '/users', '/users/{name}': " +
+				"'server' gets paths at and below '/apis' by the route of any host and the prefix '/apis'\n"},
 		"unknown": {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

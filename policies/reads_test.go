@@ -29,7 +29,8 @@ func TestNoIdentity(t *testing.T) {
 			"---\napiVersion: constraints.gatekeeper.sh/v1beta1\nkind: K8sA\nmetadata: {name: a}\n"
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"validation":      {validating("  validations: [{expression: \"request.userInfo.username != 'eve'\"}]\n"), "a.yaml:6: spec.validations[0].expression"},
+		"validation": {validating("  validations: [{expression: \"request.userInfo.username != 'eve'\"}]\n"),
+			"a.yaml:6: spec.validations[0].expression"},
 		"match condition": {validating("  matchConditions: [{name: a, expression: \"'dev' in request.userInfo.groups\"}]\n  validations: [{expression: 'false'}]\n"), "a.yaml:6: spec.matchConditions[0].expression"},
 		"variable":        {validating("  variables: [{name: who, expression: request.userInfo.username}]\n  validations: [{expression: variables.who != 'eve'}]\n"), "a.yaml:6: spec.variables[0].expression"},
 		"message":         {validating("  validations: [{expression: 'false', messageExpression: \"'not for ' + request.userInfo.username\"}]\n"), "a.yaml:6: spec.validations[0].messageExpression"},
@@ -38,9 +39,11 @@ func TestNoIdentity(t *testing.T) {
 		"exception": {validating("  validations: [{expression: 'false'}]\n") + "---\napiVersion: admission-gateway.io/v1alpha1\nkind: PolicyException\nmetadata: {name: a}\nspec:\n" +
 			"  policies: [{kind: ValidatingAdmissionPolicy, names: [a]}]\n  matchConstraints: " + rules + "\n  matchConditions: [{name: a, expression: \"request.userInfo.username == 'ci'\"}]\n  reason: of CI\n  expires: 2100-01-01T00:00:00Z\n",
 			"a.yaml:19: spec.matchConditions[0].expression"},
-		"key of a limit":           {limit("  key: User\n"), "a.yaml:7: spec.key"},
-		"exempt users and groups":  {limit("  exemptions:\n    usernames: [a]\n    groups: [b]\n"), "a.yaml:8: spec.exemptions.usernames\na.yaml:9: spec.exemptions.groups"},
-		"expression of a limit":    {limit("  keyExpression: request.userInfo.username\n"), "a.yaml:7: spec.keyExpression"},
+		"key of a limit": {limit("  key: User\n"), "a.yaml:7: spec.key"},
+		"exempt users and groups": {limit("  exemptions:\n    usernames: [a]\n    groups: [b]\n"),
+			"a.yaml:8: spec.exemptions.usernames\na.yaml:9: spec.exemptions.groups"},
+		"expression of a limit": {limit("  keyExpression: request.userInfo.username\n"),
+			"a.yaml:7: spec.keyExpression"},
 		"cost of a limit":          {limit("  cost: \"request.userInfo.username == 'a' ? 2 : 1\"\n"), "a.yaml:7: spec.cost"},
 		"limit of addresses":       {limit("  key: ClientAddress\n  exemptions: {namespaces: [a], clientAddresses: [10.0.0.1]}\n"), ""},
 		"Rego":                     {rego(`input.review.userInfo.username == "eve"`), "a.yaml:9"},
@@ -53,7 +56,8 @@ func TestNoIdentity(t *testing.T) {
 		"audit": {"apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: None, users: [a]}\n- {level: None, userGroups: [a]}\n- {level: Metadata}\n",
 			"a.yaml:4: rules[0].users\na.yaml:5: rules[1].userGroups"},
 		"defaulting": {"apiVersion: admission-gateway.io/v1alpha1\nkind: DefaultingPolicy\nmetadata: {name: a}\nspec:\n  matchConstraints: " + rules +
-			"\n  defaults: [{field: data.by, valueExpression: request.userInfo.username}]\n", "a.yaml:6: spec.defaults[0].valueExpression"},
+			"\n  defaults: [{field: data.by, valueExpression: request.userInfo.username}]\n",
+			"a.yaml:6: spec.defaults[0].valueExpression"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.text})
@@ -67,7 +71,8 @@ func TestNoIdentity(t *testing.T) {
 						"name authenticators there, or say `identity: {anonymous: Allow}` if that is meant\n")
 				}
 			}
-			if got := errorsOf(CheckFor([]string{dir}, Gateway{SharedLimits: true, NoIdentity: true}), dir); got != want.String() {
+			if got := errorsOf(CheckFor([]string{dir}, Gateway{SharedLimits: true, NoIdentity: true}),
+				dir); got != want.String() {
 				t.Errorf("got\n%swant\n%s", got, want.String())
 			}
 		})
@@ -91,7 +96,8 @@ func TestKindsUnknown(t *testing.T) {
 	const rules = "{resourceRules: [{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}"
 	validating := func(expression string) string {
 		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\nspec:\n  matchConstraints: " + rules +
-			"\n  validations: [{expression: \"" + expression + "\"}]\n---\napiVersion: admissionregistration.k8s.io/v1\n" +
+			"\n  validations: [{expression: \"" + expression +
+			"\"}]\n---\napiVersion: admissionregistration.k8s.io/v1\n" +
 			"kind: ValidatingAdmissionPolicyBinding\nmetadata: {name: a}\nspec: {policyName: a, validationActions: [Deny]}\n"
 	}
 	rego := func(rule string) string {
@@ -112,15 +118,17 @@ func TestKindsUnknown(t *testing.T) {
 		"Rego":              {rego(`input.review.kind.kind == "Pod"`), "a.yaml:9"},
 		"Rego of a webhook": {rego(`input.request.requestKind.kind == "Pod"`), "a.yaml:9"},
 		"Rego, an object's": {rego(`input.review.object.kind == "Pod"`), ""},
-		"constraint":        {template + "spec: {match: {kinds: [{apiGroups: [\"\"], kinds: [Pod]}]}}\n", "a.yaml:17: spec.match.kinds"},
-		"any constraint":    {template, ""},
-		"mutator":           {assign, "a.yaml:5: spec.match.kinds"},
+		"constraint": {template + "spec: {match: {kinds: [{apiGroups: [\"\"], kinds: [Pod]}]}}\n",
+			"a.yaml:17: spec.match.kinds"},
+		"any constraint": {template, ""},
+		"mutator":        {assign, "a.yaml:5: spec.match.kinds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.text})
 			for _, anonymous := range []bool{false, true} {
 				var got []string
-				for _, f := range CheckFor([]string{dir}, Gateway{Routes: []Route{{Kubernetes: true, IsAnonymous: anonymous}}}) {
+				for _, f := range CheckFor([]string{dir},
+					Gateway{Routes: []Route{{Kubernetes: true, IsAnonymous: anonymous}}}) {
 					if before, _, found := strings.Cut(f.String(), ": reads the kind"); found && f.Severity == Warning {
 						got = append(got, strings.TrimPrefix(strings.TrimPrefix(before, dir+"/"), "warning: "))
 					}
@@ -180,7 +188,8 @@ components:
 	}
 	excepted := func(condition string) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: PolicyException\nmetadata: {name: a}\nspec:\n  policies: [{kind: ValidatingAdmissionPolicy, names: [a]}]\n" +
-			"  reason: small\n" + match + "  matchConditions: [{name: a, expression: '" + condition + "'}]\n  expires: '2099-01-01T00:00:00Z'\n---\n" +
+			"  reason: small\n" + match + "  matchConditions: [{name: a, expression: '" + condition +
+			"'}]\n  expires: '2099-01-01T00:00:00Z'\n---\n" +
 			validating("  validations: [{expression: object.name == 'a'}]\n")
 	}
 	undefined := func(place, field string) string {
@@ -191,60 +200,90 @@ components:
 		return "      x-kubernetes-validations: [{rule: \"" + text + "\"}]\n"
 	}
 	says := func(place, fields string) string {
-		return place + ": warning: " + fields + " left to the API: the expression fails where the field is left out; ask for "
+		return place + ": warning: " + fields +
+			" left to the API: the expression fails where the field is left out; ask for "
 	}
 	for name, c := range map[string]struct{ rule, policy, defaults, want string }{
 		"validation": {policy: validating("  validations: [{expression: object.size < 5}]\n"),
-			want: says("p.yaml:6: spec.validations[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
+			want: says("p.yaml:6: spec.validations[0].expression", kind+"reads `object.size`, whose default is") +
+				"it with has() first\n"},
 		"several fields": {policy: validating("  validations: [{expression: \"object.size < 5 && object.lines.all(l, l.count > 1)\"}]\n"),
-			want: says("p.yaml:6: spec.validations[0].expression", kind+"reads `object.lines[*].count`, `object.size`, whose defaults are") + "them with has() first\n"},
+			want: says("p.yaml:6: spec.validations[0].expression",
+				kind+"reads `object.lines[*].count`, `object.size`, whose defaults are") + "them with has() first\n"},
 		"variable": {policy: validating("  variables: [{name: size, expression: object.size}]\n  validations: [{expression: variables.size < 5}]\n"),
-			want: says("p.yaml:6: spec.variables[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n" +
-				says("p.yaml:7: spec.validations[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
+			want: says("p.yaml:6: spec.variables[0].expression", kind+"reads `object.size`, whose default is") +
+				"it with has() first\n" +
+				says("p.yaml:7: spec.validations[0].expression", kind+"reads `object.size`, whose default is") +
+				"it with has() first\n"},
 		"match condition": {policy: validating("  matchConditions: [{name: a, expression: object.size < 5}]\n  validations: [{expression: object.name == 'a'}]\n"),
-			want: says("p.yaml:6: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
+			want: says("p.yaml:6: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") +
+				"it with has() first\n"},
 		"behind a match condition": {policy: validating("  matchConditions: [{name: a, expression: has(object.size)}]\n  validations: [{expression: object.size < 5}]\n")},
 		"asked for":                {policy: validating("  validations: [{expression: '!has(object.size) || object.size < 5'}]\n")},
 		"optional":                 {policy: validating("  validations: [{expression: 'object.?size.orValue(1) < 5'}]\n")},
 		"required":                 {policy: validating("  validations: [{expression: object.name == 'a'}]\n")},
-		"filled in": {policy: validating("  validations: [{expression: object.size < 5}]\n"), rule: rule("self.size < 5"), defaults: "Fill",
+		"filled in": {policy: validating("  validations: [{expression: object.size < 5}]\n"),
+			rule: rule("self.size < 5"), defaults: "Fill",
 			want: "a.yaml:15: components.schemas.Task.required: note: is not enforced of 'name', whose default is filled in\n" +
 				"a.yaml:1: note: 3 defaults of schemas are filled in where a request leaves them out: 'x-admission-gateway-resource: {defaults: Off}' " +
 				"at the root, at a path or at an operation leaves them to the API\n"},
 		"rule of the schema": {rule: rule("self.size < 5"),
-			want: says("a.yaml:21: components.schemas.Task.x-kubernetes-validations[0].rule", "reads `self.size`, whose default is") + "it with has() first\n"},
-		"Rego":                    {policy: deny("input.request.object.size > 5"), want: undefined("p.yaml:10", "object.size")},
-		"Rego of a review":        {policy: deny("input.review.oldObject.size > 5"), want: undefined("p.yaml:10", "oldObject.size")},
-		"Rego by a variable":      {policy: deny("task := input.request.object", "task.size > 5"), want: undefined("p.yaml:11", "object.size")},
-		"Rego by a list":          {policy: deny("some line in input.request.object.lines", "line.count > 5"), want: undefined("p.yaml:11", "object.lines[*].count")},
-		"Rego by a number":        {policy: deny("input.request.object.lines[0].count > 5"), want: undefined("p.yaml:10", "object.lines[*].count")},
-		"Rego by a rule":          {policy: rego("    task := input.request.object\n    deny contains \"no\" if task.size > 5\n"), want: undefined("p.yaml:10", "object.size")},
+			want: says("a.yaml:21: components.schemas.Task.x-kubernetes-validations[0].rule",
+				"reads `self.size`, whose default is") + "it with has() first\n"},
+		"Rego": {policy: deny("input.request.object.size > 5"), want: undefined("p.yaml:10", "object.size")},
+		"Rego of a review": {policy: deny("input.review.oldObject.size > 5"),
+			want: undefined("p.yaml:10", "oldObject.size")},
+		"Rego by a variable": {policy: deny("task := input.request.object", "task.size > 5"),
+			want: undefined("p.yaml:11", "object.size")},
+		"Rego by a list": {policy: deny("some line in input.request.object.lines", "line.count > 5"),
+			want: undefined("p.yaml:11", "object.lines[*].count")},
+		"Rego by a number": {policy: deny("input.request.object.lines[0].count > 5"),
+			want: undefined("p.yaml:10", "object.lines[*].count")},
+		"Rego by a rule": {
+			policy: rego("    task := input.request.object\n    deny contains \"no\" if task.size > 5\n"),
+			want:   undefined("p.yaml:10", "object.size")},
 		"Rego that asks":          {policy: rego("    deny contains \"no\" if input.request.object.size > 5\n    deny contains \"none\" if not input.request.object.size\n")},
 		"Rego with another value": {policy: deny("object.get(input.request.object, \"size\", 3) > 5")},
 		"Rego of other fields":    {policy: deny("input.request.object.name == \"x\"")},
-		"match condition of Rego": {policy: strings.Replace(deny("input.request.object.name == \"x\""), "  rego:", "  matchConditions: [{name: a, expression: object.size < 5}]\n  rego:", 1),
-			want: says("p.yaml:6: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
-		"Gatekeeper":                      {policy: template("[Task]", "input.review.object.size > 5"), want: undefined("p.yaml:12", "object.size")},
-		"Gatekeeper of a list":            {policy: template("[Task]", "input.review.object.lines[_].count > 5"), want: undefined("p.yaml:12", "object.lines[*].count")},
-		"Gatekeeper that asks":            {policy: template("[Task]", "object.get(input.review.object, \"size\", 3) > 5")},
-		"Gatekeeper that names all kinds": {policy: template(`["*"]`, "input.review.object.size > 5"), want: undefined("p.yaml:12", "object.size")},
-		"Gatekeeper without kinds":        {policy: strings.Replace(template("[]", "input.review.object.size > 5"), "kinds: [{apiGroups: [example.com], kinds: []}]", "", 1), want: undefined("p.yaml:12", "object.size")},
+		"match condition of Rego": {policy: strings.Replace(deny("input.request.object.name == \"x\""), "  rego:",
+			"  matchConditions: [{name: a, expression: object.size < 5}]\n  rego:", 1),
+			want: says("p.yaml:6: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") +
+				"it with has() first\n"},
+		"Gatekeeper": {policy: template("[Task]", "input.review.object.size > 5"),
+			want: undefined("p.yaml:12", "object.size")},
+		"Gatekeeper of a list": {policy: template("[Task]", "input.review.object.lines[_].count > 5"),
+			want: undefined("p.yaml:12", "object.lines[*].count")},
+		"Gatekeeper that asks": {policy: template("[Task]", "object.get(input.review.object, \"size\", 3) > 5")},
+		"Gatekeeper that names all kinds": {policy: template(`["*"]`, "input.review.object.size > 5"),
+			want: undefined("p.yaml:12", "object.size")},
+		"Gatekeeper without kinds": {policy: strings.Replace(template("[]", "input.review.object.size > 5"),
+			"kinds: [{apiGroups: [example.com], kinds: []}]", "", 1), want: undefined("p.yaml:12", "object.size")},
 		"Gatekeeper of another kind": {policy: template("[Job]", "input.review.object.size > 5"),
 			want: "p.yaml:18: spec.match.kinds[0].kinds[0]: warning: matches nothing that the files describe: the group 'example.com' has no kind 'Job'\n"},
-		"all groups": {policy: strings.ReplaceAll(validating("  validations: [{expression: object.size < 5}]\n"), "[example.com]", "['*']"),
-			want: says("p.yaml:6: spec.validations[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
-		"all groups, asked for":    {policy: strings.ReplaceAll(validating("  validations: [{expression: '!has(object.size) || object.size < 5'}]\n"), "[example.com]", "['*']")},
+		"all groups": {policy: strings.ReplaceAll(validating("  validations: [{expression: object.size < 5}]\n"),
+			"[example.com]", "['*']"),
+			want: says("p.yaml:6: spec.validations[0].expression", kind+"reads `object.size`, whose default is") +
+				"it with has() first\n"},
+		"all groups, asked for": {
+			policy: strings.ReplaceAll(
+				validating("  validations: [{expression: '!has(object.size) || object.size < 5'}]\n"), "[example.com]",
+				"['*']")},
 		"all groups, another kind": {policy: strings.ReplaceAll(validating("  matchConditions: [{name: a, expression: \"request.kind.kind == 'Job'\"}]\n  validations: [{expression: object.size < 5}]\n"), "[example.com]", "['*']")},
-		"all groups, Rego":         {policy: strings.ReplaceAll(deny("input.request.object.size > 5"), "[example.com]", "['*']"), want: undefined("p.yaml:10", "object.size")},
-		"all resources of an exception": {policy: strings.Replace(excepted("object.size < 5"), "resources: [tasks]", "resources: ['*']", 1),
-			want: says("p.yaml:8: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
+		"all groups, Rego": {policy: strings.ReplaceAll(deny("input.request.object.size > 5"), "[example.com]",
+			"['*']"), want: undefined("p.yaml:10", "object.size")},
+		"all resources of an exception": {policy: strings.Replace(excepted("object.size < 5"), "resources: [tasks]",
+			"resources: ['*']", 1),
+			want: says("p.yaml:8: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") +
+				"it with has() first\n"},
 		"match condition of an exception": {policy: excepted("object.size < 5"),
-			want: says("p.yaml:8: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
+			want: says("p.yaml:8: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") +
+				"it with has() first\n"},
 		"match condition of an exception that asks": {policy: excepted("has(object.size) && object.size < 5")},
 		"rule that asks": {rule: rule("!has(self.size) || self.size < 5")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := map[string]string{"a.yaml": strings.Replace(tasks, "DEFAULTS", cmp.Or(c.defaults, "Off"), 1) + c.rule}
+			files := map[string]string{"a.yaml": strings.Replace(tasks, "DEFAULTS", cmp.Or(c.defaults, "Off"), 1) +
+				c.rule}
 			if c.policy != "" {
 				files["p.yaml"] = c.policy
 			}

@@ -53,9 +53,10 @@ const (
 	askState
 )
 
-// Begin prepares for a request. The backend is that to which the request goes; the gate says whether anything may be read
-// for it, nil that everything may; the deadline may be zero. The context has the request's trace.
-func (r *Referred) Begin(ctx context.Context, set *Set, states *state.Manager, backend state.Backend, info *resource.Info, gate state.Gate, deadline time.Time) {
+// Begin prepares for a request. The backend is that to which the request goes; the gate says whether anything may be
+// read for it, nil that everything may; the deadline may be zero. The context has the request's trace.
+func (r *Referred) Begin(ctx context.Context, set *Set, states *state.Manager, backend state.Backend,
+	info *resource.Info, gate state.Gate, deadline time.Time) {
 	r.set, r.states, r.backend, r.info, r.gate, r.deadline = set, states, backend, info, gate, deadline
 	r.authorizer.Backend, r.authorizer.Gate, r.authorizer.Deadline, r.authorizer.Context = backend, gate, deadline, ctx
 	if states != nil {
@@ -151,7 +152,8 @@ func (r *Referred) source(kind schema.GroupVersionKind, namespace string) *state
 }
 
 // Object implements admission.Lookup.
-func (r *Referred) Object(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (document.Node, error) {
+func (r *Referred) Object(ctx context.Context, kind schema.GroupVersionKind, namespace,
+	name string) (document.Node, error) {
 	found, err := r.once(question{kind, namespace, name, askObject}, func() ([]document.Node, error) {
 		n, err := r.find(ctx, kind, namespace, name)
 		if err != nil || !n.Valid() {
@@ -165,7 +167,8 @@ func (r *Referred) Object(ctx context.Context, kind schema.GroupVersionKind, nam
 	return found[0], nil
 }
 
-func (r *Referred) find(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (document.Node, error) {
+func (r *Referred) find(ctx context.Context, kind schema.GroupVersionKind, namespace,
+	name string) (document.Node, error) {
 	if o, found := r.set.Object(kind.Group, kind.Kind, namespace, name); found {
 		return r.asVersion(o, kind)
 	}
@@ -216,7 +219,9 @@ func (r *Referred) asVersion(o *Object, kind schema.GroupVersionKind) (document.
 	}
 	to := r.set.kinds.described[kind]
 	if to == nil || !r.set.compiled[to.ID].convertible {
-		return document.Node{}, fmt.Errorf("the %s '%s' in the policy files is of '%s', and cannot be converted to '%s'", o.Kind, o.Name, o.APIVersion, kind.GroupVersion())
+		return document.Node{},
+			fmt.Errorf("the %s '%s' in the policy files is of '%s', and cannot be converted to '%s'", o.Kind, o.Name,
+				o.APIVersion, kind.GroupVersion())
 	}
 	converted := withVersion(o.Document, kind.GroupVersion())
 	r.converted = append(r.converted, converted)
@@ -224,7 +229,8 @@ func (r *Referred) asVersion(o *Object, kind schema.GroupVersionKind) (document.
 }
 
 // Objects implements admission.Lookup.
-func (r *Referred) Objects(ctx context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]document.Node, error) {
+func (r *Referred) Objects(ctx context.Context, kind schema.GroupVersionKind, namespace string,
+	selector labels.Selector) ([]document.Node, error) {
 	return r.once(question{kind, namespace, selector.String(), askObjects}, func() ([]document.Node, error) {
 		var found []named
 		for _, o := range r.set.kinds.objects[kind.GroupKind()] {
@@ -243,7 +249,8 @@ func (r *Referred) Objects(ctx context.Context, kind schema.GroupVersionKind, na
 		}
 		for _, n := range live {
 			name := nameOf(n)
-			if _, shadowed := r.set.Object(kind.Group, kind.Kind, namespace, name); !shadowed && admission.Selects(selector, n) {
+			if _, shadowed := r.set.Object(kind.Group, kind.Kind, namespace, name); !shadowed &&
+				admission.Selects(selector, n) {
 				found = append(found, named{name, n})
 			}
 		}
@@ -262,7 +269,8 @@ type named struct {
 }
 
 // list reads the objects of a kind that no policy file holds; more than the selector selects may come.
-func (r *Referred) list(ctx context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]document.Node, error) {
+func (r *Referred) list(ctx context.Context, kind schema.GroupVersionKind, namespace string,
+	selector labels.Selector) ([]document.Node, error) {
 	if err := r.mayRead(); err != nil {
 		return nil, err
 	}
@@ -331,8 +339,8 @@ func (r *Referred) withVersions(others []schema.GroupVersionResource, versions [
 	return others
 }
 
-// Convert implements admission.Lookup. The objects of subresources such as scale are of one kind whatever the version of
-// the resource.
+// Convert implements admission.Lookup. The objects of subresources such as scale are of one kind whatever the version
+// of the resource.
 func (r *Referred) Convert(d *document.Document, to schema.GroupVersionResource) (*document.Document, string, error) {
 	var converted *document.Document
 	var kind string

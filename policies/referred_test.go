@@ -38,13 +38,14 @@ func (c *cluster) Discovery() *discovery.Client {
 		return nil
 	}
 	if c.served == nil {
-		c.served = discovery.New(discovery.Options{Ask: func(ctx context.Context, q discovery.Question) (discovery.Answer, error) {
-			a, err := c.Send(ctx, state.Request{Target: q.Target})
-			if q.Target == "/apis" {
-				a.Code, a.Body = 200, c.groups()
-			}
-			return discovery.Answer{Code: a.Code, Body: a.Body}, err
-		}})
+		c.served = discovery.New(
+			discovery.Options{Ask: func(ctx context.Context, q discovery.Question) (discovery.Answer, error) {
+				a, err := c.Send(ctx, state.Request{Target: q.Target})
+				if q.Target == "/apis" {
+					a.Code, a.Body = 200, c.groups()
+				}
+				return discovery.Answer{Code: a.Code, Body: a.Body}, err
+			}})
 	}
 	return c.served
 }
@@ -53,8 +54,10 @@ func (c *cluster) Discovery() *discovery.Client {
 func (c *cluster) groups() []byte {
 	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}}
 	for _, target := range slices.Sorted(maps.Keys(c.answers)) {
-		if segments := strings.Split(strings.TrimPrefix(target, "/apis/"), "/"); len(segments) == 2 && strings.HasPrefix(target, "/apis/") {
-			list.Groups = append(list.Groups, metav1.APIGroup{Name: segments[0], Versions: []metav1.GroupVersionForDiscovery{{Version: segments[1]}}})
+		if segments := strings.Split(strings.TrimPrefix(target, "/apis/"), "/"); len(segments) == 2 &&
+			strings.HasPrefix(target, "/apis/") {
+			list.Groups = append(list.Groups,
+				metav1.APIGroup{Name: segments[0], Versions: []metav1.GroupVersionForDiscovery{{Version: segments[1]}}})
 		}
 	}
 	body, _ := json.Marshal(list)
@@ -156,13 +159,18 @@ func TestReferredObjects(t *testing.T) {
 	}{
 		{"in the files", configMap, "team-a", "filed", false, "filed/ConfigMap/file", ""},
 		{"in the files, of no known scope", limit, "", "one", false, "one/Limit/", ""},
-		{"at the backend", configMap, "team-a", "other", false, "other/ConfigMap/backend", "/api/v1/namespaces/team-a/configmaps/other"},
+		{"at the backend", configMap, "team-a", "other", false, "other/ConfigMap/backend",
+			"/api/v1/namespaces/team-a/configmaps/other"},
 		{"nowhere", configMap, "team-a", "none", false, "<none>", "/api/v1/namespaces/team-a/configmaps/none"},
 		{"native, at an ordinary API", configMap, "team-a", "other", true, "<none>", ""},
-		{"described, at an ordinary API", widget, "team-a", "w1", true, "w1/Widget/backend", "/apis/example.com/v1/namespaces/team-a/widgets/w1"},
-		{"discovered", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}, "", "g1", false, "g1/Gadget/backend", "/api /apis /apis/example.com/v1 /apis/example.com/v1/gadgets/g1"},
-		{"not discovered", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Unknown"}, "", "u", false, "<none>", "/api /apis /apis/example.com/v1"},
-		{"unknown, at an ordinary API", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Unknown"}, "", "u", true, "<none>", ""},
+		{"described, at an ordinary API", widget, "team-a", "w1", true, "w1/Widget/backend",
+			"/apis/example.com/v1/namespaces/team-a/widgets/w1"},
+		{"discovered", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}, "", "g1", false,
+			"g1/Gadget/backend", "/api /apis /apis/example.com/v1 /apis/example.com/v1/gadgets/g1"},
+		{"not discovered", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Unknown"}, "", "u",
+			false, "<none>", "/api /apis /apis/example.com/v1"},
+		{"unknown, at an ordinary API", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Unknown"},
+			"", "u", true, "<none>", ""},
 		{"a namespace in the files", namespace, "", "team-a", true, "team-a/Namespace/", ""},
 		{"a namespace of an ordinary API", namespace, "", "team-b", true, "the namespace 'team-b' is in no policy file, and the backend is no Kubernetes API server that could be asked for it", ""},
 	} {
@@ -193,27 +201,32 @@ func TestReferredObjects(t *testing.T) {
 // TestReferredSources: a StateSource that covers a kind answers for it, and says what happens while it cannot.
 func TestReferredSources(t *testing.T) {
 	source := stateSource("maps", "resource: {apiVersion: v1, resource: configmaps}, mode: Poll, periodSeconds: 3600")
-	list := `{"kind":"ConfigMapList","apiVersion":"v1","items":[` + live("b") + `,` + live("a") + `,{"metadata":{"name":"a","namespace":"team-b","labels":{"use":"limits"}}}]}`
+	list := `{"kind":"ConfigMapList","apiVersion":"v1","items":[` + live("b") + `,` + live("a") +
+		`,{"metadata":{"name":"a","namespace":"team-b","labels":{"use":"limits"}}}]}`
 	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	selector := labels.SelectorFromSet(labels.Set{"use": "limits"})
 
-	b := &cluster{answers: map[string]string{"/api/v1/configmaps?limit=500": list, "/api/v1/namespaces/team-a/configmaps/new": live("new")}}
+	b := &cluster{answers: map[string]string{"/api/v1/configmaps?limit=500": list,
+		"/api/v1/namespaces/team-a/configmaps/new": live("new")}}
 	r := refer(t, b, "POST", "/api/v1/namespaces/team-a/pods", source, filed)
 	found, err := r.Objects(context.Background(), configMap, "team-a", selector)
 	var got []string
 	for _, n := range found {
 		got = append(got, summary(n))
 	}
-	if text := strings.Join(got, " "); text != "a/ConfigMap/backend b/ConfigMap/backend filed/ConfigMap/file" || err != nil {
+	if text := strings.Join(got, " "); text != "a/ConfigMap/backend b/ConfigMap/backend filed/ConfigMap/file" ||
+		err != nil {
 		t.Errorf("selected %s, %v", text, err)
 	}
-	if n, err := r.Object(context.Background(), configMap, "team-a", "b"); summary(n) != "b/ConfigMap/backend" || err != nil {
+	if n, err := r.Object(context.Background(), configMap, "team-a", "b"); summary(n) != "b/ConfigMap/backend" ||
+		err != nil {
 		t.Errorf("b is %s, %v", summary(n), err)
 	}
 	if len(b.asked) != 1 {
 		t.Errorf("asked %q", b.asked)
 	}
-	if n, err := r.Object(context.Background(), configMap, "team-a", "new"); summary(n) != "new/ConfigMap/backend" || err != nil {
+	if n, err := r.Object(context.Background(), configMap, "team-a", "new"); summary(n) != "new/ConfigMap/backend" ||
+		err != nil {
 		t.Errorf("what is not among them yet is %s, %v", summary(n), err)
 	}
 
@@ -221,7 +234,8 @@ func TestReferredSources(t *testing.T) {
 		{"", "the state 'maps' has not been read yet: the backend answered 404 Not Found"},
 		{", whenMissing: Skip", "the policy is left out, because a state that it reads is not known"},
 	} {
-		r := refer(t, &cluster{}, "POST", "/api/v1/namespaces/team-a/pods", strings.Replace(source, "3600", "3600"+c.more, 1))
+		r := refer(t, &cluster{}, "POST", "/api/v1/namespaces/team-a/pods",
+			strings.Replace(source, "3600", "3600"+c.more, 1))
 		if _, err := r.Objects(context.Background(), configMap, "team-a", selector); fmt.Sprint(err) != c.want {
 			t.Errorf("%s: %v", c.more, err)
 		}
@@ -245,13 +259,15 @@ func TestReferredScopes(t *testing.T) {
 		version, name, _ := strings.Cut(kind, " ")
 		group, version, _ := strings.Cut(version, "/")
 		r := refer(t, b, "POST", "/api/v1/namespaces/team-a/pods", filed, widgets)
-		namespaced, err := r.Namespaced(context.Background(), schema.GroupVersionKind{Group: group, Version: version, Kind: name})
+		namespaced, err := r.Namespaced(context.Background(),
+			schema.GroupVersionKind{Group: group, Version: version, Kind: name})
 		if got := fmt.Sprint(namespaced, " ", err); got != want {
 			t.Errorf("%s: %s, want %s", kind, got, want)
 		}
 	}
 	r := refer(t, &cluster{plain: true}, "POST", "/api/v1/namespaces/team-a/pods")
-	if _, err := r.Namespaced(context.Background(), schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Undefined"}); err == nil {
+	if _, err := r.Namespaced(context.Background(), schema.GroupVersionKind{Group: "example.com", Version: "v1",
+		Kind: "Undefined"}); err == nil {
 		t.Error("an ordinary API knows everything")
 	}
 }
@@ -274,12 +290,17 @@ func TestConvert(t *testing.T) {
 		to                       schema.GroupVersionResource
 		others, want             string
 	}{
-		{"None", two, "/apis/example.com/v2/namespaces/a/widgets", `{"apiVersion":"example.com/v2","kind":"Widget","x":1}`, widgetV1, "v1", `{"apiVersion":"example.com/v1","kind":"Widget","x":1}`},
-		{"Webhook", webhook, "/apis/example.com/v2/namespaces/a/widgets", `{}`, widgetV1, "v1", "'widgets.example.com' cannot be converted from version 'v2' to 'v1'"},
-		{"one version", widgets, "/apis/example.com/v1/namespaces/a/widgets", `{}`, schema.GroupVersionResource{Group: "example.com", Version: "v2", Resource: "widgets"}, "",
+		{"None", two, "/apis/example.com/v2/namespaces/a/widgets",
+			`{"apiVersion":"example.com/v2","kind":"Widget","x":1}`, widgetV1, "v1",
+			`{"apiVersion":"example.com/v1","kind":"Widget","x":1}`},
+		{"Webhook", webhook, "/apis/example.com/v2/namespaces/a/widgets", `{}`, widgetV1, "v1",
+			"'widgets.example.com' cannot be converted from version 'v2' to 'v1'"},
+		{"one version", widgets, "/apis/example.com/v1/namespaces/a/widgets", `{}`,
+			schema.GroupVersionResource{Group: "example.com", Version: "v2", Resource: "widgets"}, "",
 			"'widgets.example.com' cannot be converted from version 'v1' to 'v2'"},
 		{"an autoscaler", "", "/apis/autoscaling/v1/namespaces/a/horizontalpodautoscalers", `{"apiVersion":"autoscaling/v1","metadata":{"name":"h"},"spec":{"scaleTargetRef":{"kind":"D","name":"d"},"maxReplicas":2,"targetCPUUtilizationPercentage":5}}`,
-			schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, "v2",
+			schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
+			"v2",
 			`{"apiVersion":"autoscaling/v2","metadata":{"name":"h"},"spec":{"scaleTargetRef":{"kind":"D","name":"d"},"maxReplicas":2,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":5}}}]}}`},
 		{"a newer event", "", "/api/v1/namespaces/a/events", coreEvent, modern, "v1", modernEvent},
 		{"an older event", "", "/apis/events.k8s.io/v1/namespaces/a/events", modernEvent, core, "v1", coreEvent},
@@ -345,8 +366,10 @@ func TestReferredIsForOneRequest(t *testing.T) {
 	if again, _ := r.Object(context.Background(), configMap, "team-a", "c"); again != before {
 		t.Error("the object changed within the request")
 	}
-	decision, reason, err := r.Authorizer().Authorize(context.Background(), authorizer.AttributesRecord{ResourceRequest: true, Verb: "get", Resource: "pods"})
-	if decision != authorizer.DecisionNoOpinion || reason != "" || fmt.Sprint(err) != "the backend answered 404 Not Found" {
+	decision, reason, err := r.Authorizer().Authorize(context.Background(),
+		authorizer.AttributesRecord{ResourceRequest: true, Verb: "get", Resource: "pods"})
+	if decision != authorizer.DecisionNoOpinion || reason != "" ||
+		fmt.Sprint(err) != "the backend answered 404 Not Found" {
 		t.Errorf("the authorizer says %v %q %v", decision, reason, err)
 	}
 	if _, err := r.State("none"); fmt.Sprint(err) != "no StateSource has the name 'none'" {

@@ -57,7 +57,8 @@ func (r *regoPolicies) compile(l *loader) {
 		}
 		if compiled.Changes() && !compiled.IsValidating() {
 			if !l.mayBeUnused(p.from) {
-				l.Found = append(l.Found, applicability.CanMatchWrites(p.from, "the rules change objects, and a deletion has none")...)
+				l.Found = append(l.Found,
+					applicability.CanMatchWrites(p.from, "the rules change objects, and a deletion has none")...)
 			}
 		}
 		if compiled.Changes() {
@@ -68,7 +69,9 @@ func (r *regoPolicies) compile(l *loader) {
 		}
 	}
 	for _, name := range r.modules.Unused() {
-		l.Found = append(l.Found, Finding{File: name, Severity: Warning, Message: "no RegoPolicy is in this folder or above, so that the file is not used"})
+		l.Found = append(l.Found,
+			Finding{File: name, Severity: Warning,
+				Message: "no RegoPolicy is in this folder or above, so that the file is not used"})
 	}
 }
 
@@ -83,7 +86,8 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 			return nil
 		}
 	}
-	options := rego.Options{V0: spec.RegoVersion == "V0", Hosts: spec.AllowedHosts, Lenient: spec.BuiltinErrors == rego.UndefinedErrors}
+	options := rego.Options{V0: spec.RegoVersion == "V0", Hosts: spec.AllowedHosts,
+		Lenient: spec.BuiltinErrors == rego.UndefinedErrors}
 	var unit *modules.Unit
 	missing := Finding{Field: "spec.rego", Message: fmt.Sprintf(
 		"Required value: there is no module in '%s' either: must have a text, or files that end in '.rego' beside the policy", folder)}
@@ -96,7 +100,8 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 		from.Usable, from.Origin = b.Usable, rego.Origin{Bundle: spec.Bundle}
 		if b.Bundle != nil {
 			l.bundles[spec.Bundle], from.Origin.Revision = b.Bundle.Sum, b.Bundle.Revision
-			unit = r.modules.Bundle(spec.Bundle, folder, b.Bundle, rego.Options{Hosts: spec.AllowedHosts, Lenient: options.Lenient})
+			unit = r.modules.Bundle(spec.Bundle, folder, b.Bundle,
+				rego.Options{Hosts: spec.AllowedHosts, Lenient: options.Lenient})
 			missing = Finding{Field: "spec.bundle", Message: fmt.Sprintf("the bundle '%s' has no module", spec.Bundle)}
 		}
 	case spec.Rego == "":
@@ -168,7 +173,8 @@ func (l *loader) parametersOf(p loadedRego, read rego.ParameterReads) {
 			l.At(p.from, Warning, m.Path(), "%s", why)
 		}
 	}
-	l.regoFound(&l.findings, applicability.UnknownName, read.Lacking(names, "`spec.parameters` has no such member"), Warning)
+	l.regoFound(&l.findings, applicability.UnknownName, read.Lacking(names, "`spec.parameters` has no such member"),
+		Warning)
 }
 
 // bundle returns the bundle that a policy names; false if the configuration has none of the name.
@@ -218,7 +224,8 @@ func compileRego(f *findings, p loadedRego, from rego.Source) (c compiledRego) {
 			c.warnings = c.program.Relaxable()
 		}
 		c.warnings = append(c.warnings, c.program.Misprinted()...)
-		c.failing, c.reads, c.parameters = c.program.FailingConstants(), c.program.RequestReads(), c.program.ParameterReads()
+		c.failing, c.reads, c.parameters = c.program.FailingConstants(), c.program.RequestReads(),
+			c.program.ParameterReads()
 		for _, name := range c.program.States() {
 			if !slices.Contains(from.States, name) {
 				f.At(p.from, Error, "spec", "a module reads data.state.%s: no StateSource has that name", name)
@@ -274,7 +281,8 @@ func (l *loader) regoFinding(e rego.Error, severity Severity) Finding {
 	return f
 }
 
-// endBefore returns the place behind the last letter up to a line of a text: a module that ends too early is wrong there.
+// endBefore returns the place behind the last letter up to a line of a text: a module that ends too early is wrong
+// there.
 func endBefore(text []byte, line int) (at, column int) {
 	lines := strings.Split(string(text), "\n")
 	if line <= len(lines) && strings.TrimSpace(lines[line-1]) != "" {

@@ -27,33 +27,44 @@ func TestRegoFindings(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		{"a module in a policy", map[string]string{"p.yaml": inlinePolicy("", "package p\ndeny contains msg if {\n\tinput.review.name\n}")}, "" +
-			"p.yaml:8:19: rego_unsafe_var_error: var msg is unsafe\n" +
-			"    deny contains msg if {\n" +
-			"                  ^\n"},
-		{"a module in one line of a policy", map[string]string{"p.yaml": regoPolicyOf("p", "{rego: 'package p deny contains msg if input.review.name'}")}, "" +
-			"p.yaml:4: rego_unsafe_var_error: var msg is unsafe\n"},
-		{"a module in a file", map[string]string{"p.yaml": regoPolicyOf("p", ""), "a.rego": "package p\r\n\r\ndeny contains \"no\" if {\r\n\tx := 1\r\n}\r\n"}, "" +
+		{"a module in a policy",
+			map[string]string{"p.yaml": inlinePolicy("", "package p\ndeny contains msg if {\n\tinput.review.name\n}")},
+			"" +
+				"p.yaml:8:19: rego_unsafe_var_error: var msg is unsafe\n" +
+				"    deny contains msg if {\n" +
+				"                  ^\n"},
+		{"a module in one line of a policy",
+			map[string]string{"p.yaml": regoPolicyOf("p",
+				"{rego: 'package p deny contains msg if input.review.name'}")}, "" +
+				"p.yaml:4: rego_unsafe_var_error: var msg is unsafe\n"},
+		{"a module in a file", map[string]string{"p.yaml": regoPolicyOf("p", ""),
+			"a.rego": "package p\r\n\r\ndeny contains \"no\" if {\r\n\tx := 1\r\n}\r\n"}, "" +
 			"a.rego:4:2: warning: rego_compile_error: assigned var x unused\n" +
 			"    x := 1\n" +
 			"    ^\n"},
-		{"Rego before OPA 1.0", map[string]string{"p.yaml": regoPolicyOf("p", ""), "a.rego": "package p\n\ndeny[msg] {\n\tmsg := input.review.name\n}\n"}, "" +
+		{"Rego before OPA 1.0", map[string]string{"p.yaml": regoPolicyOf("p", ""),
+			"a.rego": "package p\n\ndeny[msg] {\n\tmsg := input.review.name\n}\n"}, "" +
 			"a.rego:3:1: rego_parse_error: `if` keyword is required before rule body; this is Rego before OPA 1.0: set `regoVersion: V0`\n" +
 			"    deny[msg] {\n" +
 			"    ^\n"},
-		{"Rego since OPA 1.0", map[string]string{"p.yaml": regoPolicyOf("p", "{regoVersion: V0}"), "a.rego": "package p\n\ndeny contains msg if msg := input.review.name\n"}, "" +
+		{"Rego since OPA 1.0", map[string]string{"p.yaml": regoPolicyOf("p", "{regoVersion: V0}"),
+			"a.rego": "package p\n\ndeny contains msg if msg := input.review.name\n"}, "" +
 			"a.rego:3:1: rego_parse_error: var cannot be used for rule name (hint: `import future.keywords.contains` for `p contains x` rules); this is Rego since OPA 1.0: leave out `regoVersion: V0`\n" +
 			"    deny contains msg if msg := input.review.name\n" +
 			"    ^\n"},
-		{"Rego since OPA 1.0 in a template", map[string]string{"t.yaml": strings.NewReplacer("violation[{\"msg\": msg}] {", "violation contains {\"msg\": msg} if {").Replace(checkTemplate)}, "" +
-			"t.yaml:20:32: spec.targets[0].rego: rego_parse_error: unexpected : token: expected \\n or ; or }; violation contains {\"msg\": msg} if { msg := said(input.review.object) }; " +
-			"this is Rego since OPA 1.0: set `version: v1` in the `source` of `code`\n" +
-			"    violation contains {\"msg\": msg} if { msg := said(input.review.object) }\n" +
-			"                             ^\n"},
-		{"Rego that is wrong in every version", map[string]string{"p.yaml": regoPolicyOf("p", ""), "a.rego": "package p\n\ndeny contains msg if {\n\tmsg := := 1\n}\n"}, "" +
-			"a.rego:4:9: rego_parse_error: unexpected assign token; msg := := 1\n" +
-			"    msg := := 1\n" +
-			"           ^\n"},
+		{"Rego since OPA 1.0 in a template",
+			map[string]string{"t.yaml": strings.NewReplacer("violation[{\"msg\": msg}] {",
+				"violation contains {\"msg\": msg} if {").Replace(checkTemplate)}, "" +
+				"t.yaml:20:32: spec.targets[0].rego: rego_parse_error: unexpected : token: expected \\n or ; or }; violation contains {\"msg\": msg} if { msg := said(input.review.object) }; " +
+				"this is Rego since OPA 1.0: set `version: v1` in the `source` of `code`\n" +
+				"    violation contains {\"msg\": msg} if { msg := said(input.review.object) }\n" +
+				"                             ^\n"},
+		{"Rego that is wrong in every version",
+			map[string]string{"p.yaml": regoPolicyOf("p", ""),
+				"a.rego": "package p\n\ndeny contains msg if {\n\tmsg := := 1\n}\n"}, "" +
+				"a.rego:4:9: rego_parse_error: unexpected assign token; msg := := 1\n" +
+				"    msg := := 1\n" +
+				"           ^\n"},
 		{"what the input never has", map[string]string{"p.yaml": inlinePolicy("", "package p\nimport input.object as o\ndeny contains \"a\" if input.kind == \"Order\"\n"+
 			"deny contains \"b\" if o.x\ndeny contains \"c\" if input.review.objct.x == input.request.object.x\ndeny contains \"d\" if input[input.review.name].x")}, "" +
 			"p.yaml:9:26: warning: 'input.kind' has no value: the input of a RegoPolicy has review, parameters, http, request, attributes, parsed_path, parsed_query, parsed_body, truncated_body; the object is in input.review.object\n" +
@@ -66,19 +77,23 @@ func TestRegoFindings(t *testing.T) {
 			"    deny contains \"c\" if input.review.objct.x == input.request.object.x\n" +
 			"                         ^\n"},
 		{"an input of their own", map[string]string{"p.yaml": inlinePolicy("", "package p\ndeny contains \"a\" if input.kind == \"Order\"\nwarn contains m if some m in deny with input as input.review.object")}, ""},
-		{"data that nothing defines", map[string]string{"p.yaml": regoPolicyOf("p", "{package: a}"), "data.json": `{"words": {"bad": []}}`,
-			"a.rego": "package a\n\nimport data.lib.names\n\ndeny contains \"a\" if data.word[_] == \"a\"\ndeny contains \"b\" if data.words.good[_] == names.one\ndeny contains \"c\" if names.on[_].x\ndeny contains \"d\" if data[input.review.name].x\n",
-			"b.rego": "package lib.names\n\none := input.review.name\n"}, "" +
+		{"data that nothing defines", map[string]string{"p.yaml": regoPolicyOf("p", "{package: a}"),
+			"data.json": `{"words": {"bad": []}}`,
+			"a.rego":    "package a\n\nimport data.lib.names\n\ndeny contains \"a\" if data.word[_] == \"a\"\ndeny contains \"b\" if data.words.good[_] == names.one\ndeny contains \"c\" if names.on[_].x\ndeny contains \"d\" if data[input.review.name].x\n",
+			"b.rego":    "package lib.names\n\none := input.review.name\n"}, "" +
 			"a.rego:5:22: warning: 'data.word' has no value: no module and no data file defines it\n" +
 			"    deny contains \"a\" if data.word[_] == \"a\"\n" +
 			"                         ^\n" +
 			"a.rego:7:22: warning: 'data.lib.names.on' has no value: no module and no data file defines it\n" +
 			"    deny contains \"c\" if names.on[_].x\n" +
 			"                         ^\n"},
-		{"what the input of a template never has", map[string]string{"t.yaml": strings.NewReplacer("input.review.object)", "input.object)", "input.parameters.words[_]", "input.review.namespaceObject.x").Replace(checkTemplate) + constraintOf("Check", "c", "{}")}, "" +
-			"t.yaml:20:45: warning: 'input.object' has no value: the input of a template has review, parameters; the object is in input.review.object\n" +
-			"    violation[{\"msg\": msg}] { msg := said(input.object) }\n" +
-			"                                          ^\n"},
+		{"what the input of a template never has",
+			map[string]string{"t.yaml": strings.NewReplacer("input.review.object)", "input.object)",
+				"input.parameters.words[_]", "input.review.namespaceObject.x").Replace(checkTemplate) +
+				constraintOf("Check", "c", "{}")}, "" +
+				"t.yaml:20:45: warning: 'input.object' has no value: the input of a template has review, parameters; the object is in input.review.object\n" +
+				"    violation[{\"msg\": msg}] { msg := said(input.object) }\n" +
+				"                                          ^\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := testutil.WriteFiles(t, test.files)
@@ -136,7 +151,8 @@ spec:
 	}
 	var got []string
 	for _, f := range Check([]string{name}) {
-		if strings.Contains(f.Message, "fail-open") || strings.Contains(f.Message, "Sometimes") || strings.Contains(f.Field, "builtin-errors") {
+		if strings.Contains(f.Message, "fail-open") || strings.Contains(f.Message, "Sometimes") ||
+			strings.Contains(f.Field, "builtin-errors") {
 			got = append(got, fmt.Sprintf("%d: %s: %s", f.Line, f.Field, f.Message))
 		}
 	}

@@ -62,7 +62,8 @@ type compiledResource struct {
 	hidden *contract.Members
 }
 
-// outsideCollections finds APIResources whose objects are not below their collection: one of the two is most likely misspelled.
+// outsideCollections finds APIResources whose objects are not below their collection: one of the two is most likely
+// misspelled.
 func outsideCollections(resources []loadedResource) []Finding {
 	var f findings
 	for _, r := range resources {
@@ -75,7 +76,8 @@ func outsideCollections(resources []loadedResource) []Finding {
 			isBelow := func(collection string) bool { // what stands before the last segment may have other variables
 				collection = strings.TrimSuffix(collection, "/")
 				above := item[:strings.LastIndexByte(strings.TrimSuffix(item, "/"), '/')]
-				return above[strings.LastIndexByte(above, '/')+1:] == collection[strings.LastIndexByte(collection, '/')+1:]
+				return above[strings.LastIndexByte(above, '/')+1:] == collection[strings.LastIndexByte(collection, '/')+
+					1:]
 			}
 			if isItem(item) && !slices.ContainsFunc(collections, isBelow) {
 				f.At(r.at.from, Warning, "spec.paths.item", "is not below the collection '%s': objects at '%s/{name}' are not held to this file", collections[0], collections[0])

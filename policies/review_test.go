@@ -99,7 +99,8 @@ metadata: {name: mb}
 spec: {policyName: m}
 `
 
-// TestReview: VAL-4: what the author of a policy should know of it: messages, types, costs, and the rules that fail for every object.
+// TestReview: VAL-4: what the author of a policy should know of it: messages, types, costs, and the rules that fail for
+// every object.
 func TestReview(t *testing.T) {
 	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": reviewedDefinition, "b.yaml": reviewedPolicies})
 	set, found := Load([]string{dir})
@@ -122,7 +123,8 @@ b.yaml:17: spec.validations[2].messageExpression: warning: a requirement must be
 	}
 }
 
-// TestIgnoredCosts: the author is warned of expressions that a client can let fail by their cost, if failures are ignored.
+// TestIgnoredCosts: the author is warned of expressions that a client can let fail by their cost, if failures are
+// ignored.
 func TestIgnoredCosts(t *testing.T) {
 	policy := func(failurePolicy string) string {
 		return `apiVersion: admissionregistration.k8s.io/v1
@@ -149,10 +151,13 @@ spec: {policyName: p, validationActions: [Deny]}
 	}
 	const a = "a client can let this exceed its cost limit and use up the budget of the policy, and `failurePolicy: Ignore` then leaves it out, " +
 		"and the expressions after it; set `failurePolicy: Fail`, or "
-	const number = " warning: object.spec.size says how many items this makes: " + a + "compare object.spec.size with a bound first\n"
+	const number = " warning: object.spec.size says how many items this makes: " + a +
+		"compare object.spec.size with a bound first\n"
 	for failurePolicy, want := range map[string]string{
 		"Fail": "",
-		"Ignore": "b.yaml:8: spec.matchConditions[0].expression:" + number + "b.yaml:10: spec.variables[0].expression:" + number + "b.yaml:12: spec.validations[0].expression:" + number +
+		"Ignore": "b.yaml:8: spec.matchConditions[0].expression:" + number +
+			"b.yaml:10: spec.variables[0].expression:" + number + "b.yaml:12: spec.validations[0].expression:" +
+			number +
 			"b.yaml:14: spec.validations[2].expression: warning: example.com/v1, Kind=Widget: " + a + "add maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared\n",
 	} {
 		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": reviewedDefinition, "b.yaml": policy(failurePolicy)})
@@ -229,7 +234,8 @@ metadata: {name: x, namespace: team-a}
 		{workloads, `!has(object.spec.containers) || object.spec.containers.size() > 0`, ""}, // fits pods
 		{workloads, `object.spec.nothing == 1`, "ERROR: <input>:1:12: fails for every object of 'Pod', 'Deployment', 'StatefulSet': undefined field 'nothing' | object.spec.nothing == 1 | ...........^"},
 	} {
-		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": policy(c.rules, "  - {expression: \""+c.expression+"\"}")})
+		dir := testutil.WriteFiles(t,
+			map[string]string{"a.yaml": policy(c.rules, "  - {expression: \""+c.expression+"\"}")})
 		_, found := Load([]string{dir})
 		want := ""
 		if c.want != "" {

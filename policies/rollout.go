@@ -26,8 +26,8 @@ type planned struct {
 	into         **rollout.Plan
 }
 
-// planResources compiles how far descriptions of resources, and of other operations, are in force. Parts of one document for
-// which the same is said have one plan.
+// planResources compiles how far descriptions of resources, and of other operations, are in force. Parts of one
+// document for which the same is said have one plan.
 func (l *loader) planResources() {
 	var all []planned
 	for i := range l.resources {

@@ -7,8 +7,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestRolloutsOfResources: what cannot apply is an error, and what takes policies with it is a warning. Resources of a document
-// for which the same is said have one plan.
+// TestRolloutsOfResources: what cannot apply is an error, and what takes policies with it is a warning. Resources of a
+// document for which the same is said have one plan.
 func TestRolloutsOfResources(t *testing.T) {
 	document := func(root, path string) string {
 		return "openapi: 3.1.0\ninfo: {title: Shop, version: '1'}\nx-admission-gateway-resource: " + root + "\npaths:\n  /as:\n    x-admission-gateway-resource: " + path + "\n" +

@@ -38,8 +38,9 @@ type routeFiles struct {
 func routes(group, name string) kind {
 	k := routeKind(group, name)
 	return kind{
-		group: group, name: name, versions: k.Versions, isNamespaced: !k.IsClusterScoped, sharesGroup: group != gatewayGroup,
-		part: func(l *loader) any { return part[routeFiles](l) },
+		group: group, name: name, versions: k.Versions, isNamespaced: !k.IsClusterScoped,
+		sharesGroup: group != gatewayGroup,
+		part:        func(l *loader) any { return part[routeFiles](l) },
 		decode: func(f *findings, o *manifest.Object) (any, bool) {
 			into := k.New()
 			return into, readKubernetes(f, o, into)
@@ -76,7 +77,8 @@ func (r *routeFiles) add(k *ingress.Kind, o *manifest.Object, read any) {
 
 // refer keeps an object that is none of a policy for the routes, if its kind is one that they refer to.
 func (r *routeFiles) refer(o *manifest.Object) {
-	if group, _ := o.GroupVersion(); routeKind(group, o.Kind) != nil && group != gatewayGroup && group != networkingGroup {
+	if group, _ := o.GroupVersion(); routeKind(group, o.Kind) != nil && group != gatewayGroup &&
+		group != networkingGroup {
 		r.referred = append(r.referred, o)
 	}
 }
@@ -94,7 +96,8 @@ func (l *loader) translate() {
 			r.add(k, o, into)
 		}
 	}
-	out := ingress.New(ingress.Options{Controller: l.gateway.Controller, AreOfFiles: true}).Translate(&r.objects, time.Time{})
+	out := ingress.New(ingress.Options{Controller: l.gateway.Controller, AreOfFiles: true}).Translate(&r.objects,
+		time.Time{})
 	for _, p := range out.Problems {
 		if o := r.from[routeObject{p.Kind, p.Namespace, p.Name}]; o != nil {
 			l.At(o, Error, p.Path, "%s", p.Message)
@@ -127,8 +130,8 @@ func ownerOf(l *routing.Listener) routeObject {
 // ListenerAt returns a finding without a message at the object that has a listener of Routing.
 func (s *Set) ListenerAt(name string) Finding { return s.listenersAt[name] }
 
-// unattached finds objects that are meant for no Gateway of the files. Those of another controller, whose class the files
-// have, are its own affair.
+// unattached finds objects that are meant for no Gateway of the files. Those of another controller, whose class the
+// files have, are its own affair.
 func (l *loader) unattached(r *routeFiles, out *ingress.Outcome) {
 	attached := map[routeObject]bool{}
 	for _, s := range out.Statuses(nil) {
@@ -138,7 +141,8 @@ func (l *loader) unattached(r *routeFiles, out *ingress.Outcome) {
 	if controller == "" {
 		controller = ingress.DefaultController
 	}
-	isForeign := slices.ContainsFunc(r.objects.GatewayClasses, func(c *gatewayv1.GatewayClass) bool { return string(c.Spec.ControllerName) != controller })
+	isForeign := slices.ContainsFunc(r.objects.GatewayClasses,
+		func(c *gatewayv1.GatewayClass) bool { return string(c.Spec.ControllerName) != controller })
 	for _, o := range l.all {
 		id := routeObject{o.Kind, o.Namespace, o.Name}
 		if r.from[id] != o || attached[id] {
@@ -149,7 +153,8 @@ func (l *loader) unattached(r *routeFiles, out *ingress.Outcome) {
 			l.At(o, Warning, "spec.ingressClassName", "the Ingress is not served: the files have no IngressClass of it whose `controller` is '%s'", controller)
 		case group != gatewayGroup || isForeign:
 		case o.Kind == "Gateway":
-			l.At(o, Error, "spec.gatewayClassName", "must be the name of a GatewayClass of the files whose `controllerName` is '%s'", controller)
+			l.At(o, Error, "spec.gatewayClassName",
+				"must be the name of a GatewayClass of the files whose `controllerName` is '%s'", controller)
 		case o.Kind == "ListenerSet":
 			l.At(o, Error, "spec.parentRef", "must lead to a Gateway of the files")
 		case strings.HasSuffix(o.Kind, "Route"):
@@ -173,7 +178,8 @@ func (l *loader) describeRoutes(r *routeFiles, table *routing.Table) {
 			if a.Host != "" {
 				host = "'" + a.Host + "'"
 			}
-			if text := fmt.Sprintf("%s on the port %d of '%s' (%s)", host, at.Port, at.Gateway, at.Section); !slices.Contains(places[id], text) {
+			if text := fmt.Sprintf("%s on the port %d of '%s' (%s)", host, at.Port, at.Gateway,
+				at.Section); !slices.Contains(places[id], text) {
 				places[id] = append(places[id], text)
 			}
 		}
@@ -186,8 +192,8 @@ func (l *loader) describeRoutes(r *routeFiles, table *routing.Table) {
 	}
 }
 
-// checkEdits finds filters that edit header lines on which it depends what a backend takes a request for: the gateway leaves
-// these as they are if files describe the request.
+// checkEdits finds filters that edit header lines on which it depends what a backend takes a request for: the gateway
+// leaves these as they are if files describe the request.
 func (l *loader) checkEdits() []Finding {
 	var f findings
 	table := l.set.routing
@@ -198,7 +204,8 @@ func (l *loader) checkEdits() []Finding {
 	for i := range table.Routes {
 		r := &table.Routes[i]
 		names := judgedNames(r)
-		if len(names) == 0 || !slices.ContainsFunc(r.Attachments, func(a routing.Attachment) bool { return l.describes(ruleAt(table, r, a)) }) {
+		if len(names) == 0 || !slices.ContainsFunc(r.Attachments,
+			func(a routing.Attachment) bool { return l.describes(ruleAt(table, r, a)) }) {
 			continue
 		}
 		if o := objects[routeObject{r.Kind, r.Namespace, r.Name}]; o != nil {
@@ -209,8 +216,8 @@ func (l *loader) checkEdits() []Finding {
 	return f.Found
 }
 
-// judgedNames are the names of the header lines of requests that filters of a rule edit, and that the gateway leaves as they are
-// if the requests are judged.
+// judgedNames are the names of the header lines of requests that filters of a rule edit, and that the gateway leaves as
+// they are if the requests are judged.
 func judgedNames(r *routing.Route) (names []string) {
 	note := func(name string) {
 		if (message.Judged | message.Paths).IsEdited(name) && !slices.Contains(names, name) {
@@ -236,8 +243,10 @@ func judgedNames(r *routing.Route) (names []string) {
 
 // describes reports whether files describe anything for requests that come by a route.
 func (l *loader) describes(p *resource.Place) bool {
-	return slices.ContainsFunc(l.set.registry.Resources(), func(r *resource.Resource) bool { return r.Scope.Covers(p) }) ||
-		slices.ContainsFunc(l.set.registry.Documented(), func(d *resource.Documented) bool { return d.IsHeld && d.Scope.Covers(p) })
+	return slices.ContainsFunc(l.set.registry.Resources(),
+		func(r *resource.Resource) bool { return r.Scope.Covers(p) }) ||
+		slices.ContainsFunc(l.set.registry.Documented(),
+			func(d *resource.Documented) bool { return d.IsHeld && d.Scope.Covers(p) })
 }
 
 // Routing are the listeners and routes of the files; nil if there are none. The answer must not be changed.
@@ -250,13 +259,15 @@ func hasTarget(table *routing.Table, t *resource.Target) bool {
 	}
 	scope := resource.Scope{Targets: []resource.Target{*t}}
 	for i := range table.Listeners { // a Gateway without routes yet is one all the same
-		if l := &table.Listeners[i]; t.Route == "" && scope.Covers(&resource.Place{Gateway: l.Gateway, Listener: l.Section}) {
+		if l := &table.Listeners[i]; t.Route == "" &&
+			scope.Covers(&resource.Place{Gateway: l.Gateway, Listener: l.Section}) {
 			return true
 		}
 	}
 	for i := range table.Routes {
 		r := &table.Routes[i]
-		if t.Route != "" && scope.Covers(&resource.Place{Route: r.Kind + "/" + r.Namespace + "/" + r.Name, Rule: r.Rule}) {
+		if t.Route != "" && scope.Covers(&resource.Place{Route: r.Kind + "/" + r.Namespace + "/" + r.Name,
+			Rule: r.Rule}) {
 			return true
 		}
 	}
@@ -270,7 +281,8 @@ func placesOf(table *routing.Table) []applicability.NamedPlace {
 		r := &table.Routes[i]
 		for _, a := range r.Attachments {
 			all = append(all, applicability.NamedPlace{
-				Place: ruleAt(table, r, a), Words: fmt.Sprintf("the rule '%s' of the %s '%s/%s'", r.Rule, r.Kind, r.Namespace, r.Name),
+				Place: ruleAt(table, r, a), Words: fmt.Sprintf("the rule '%s' of the %s '%s/%s'", r.Rule, r.Kind,
+					r.Namespace, r.Name),
 			})
 		}
 	}
@@ -280,5 +292,6 @@ func placesOf(table *routing.Table) []applicability.NamedPlace {
 // ruleAt is a rule of a table as scopes name it, by one of its attachments.
 func ruleAt(table *routing.Table, r *routing.Route, a routing.Attachment) *resource.Place {
 	l := &table.Listeners[a.Listener]
-	return &resource.Place{Host: a.Host, Route: r.Kind + "/" + r.Namespace + "/" + r.Name, Rule: r.Rule, Gateway: l.Gateway, Listener: l.Section}
+	return &resource.Place{Host: a.Host, Route: r.Kind + "/" + r.Namespace + "/" + r.Name, Rule: r.Rule,
+		Gateway: l.Gateway, Listener: l.Section}
 }

@@ -27,7 +27,8 @@ var schemaDecoder = manifest.Decoder{
 // schemaTypes says what is behind the parts of a schema that come in several forms.
 func schemaTypes(t reflect.Type, isObject bool) (reflect.Type, bool) {
 	switch t {
-	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray](), reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool](),
+	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray](),
+		reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool](),
 		reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]():
 		if isObject {
 			return reflect.TypeFor[apiextensionsv1.JSONSchemaProps](), true
@@ -79,8 +80,8 @@ func unsettable(kept *reuse.Store, resources []loadedResource, mayBeUnused func(
 	return f.Found
 }
 
-// unsettableIn finds bounds that no value fits, and members that are required and that no client can send, because no property
-// has the name: what a schema does not know is left out of objects.
+// unsettableIn finds bounds that no value fits, and members that are required and that no client can send, because no
+// property has the name: what a schema does not know is left out of objects.
 func unsettableIn(f *findings, o *manifest.Object, at document.Node, root bool) {
 	for _, found := range graph.Unmet(at) {
 		severity := Error
@@ -96,14 +97,16 @@ func unsettableIn(f *findings, o *manifest.Object, at document.Node, root bool) 
 		unsettableIn(f, o, n, false)
 	}
 	isOpen := false
-	for _, keyword := range [...]string{"x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource", "additionalProperties"} {
+	for _, keyword := range [...]string{"x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource",
+		"additionalProperties"} {
 		n, found := at.Get(keyword)
 		isOpen = isOpen || found && (n.Bool() || n.Kind() == document.Object)
 	}
 	required, _ := at.Get("required")
 	for n := required.First(); n.Valid() && !isOpen; n = n.Next() {
 		if name := n.Str(); !known[name] {
-			f.At(o, Error, n.Path(), "can never be met: no property has the name '%s'%s", name, manifest.Suggest(name, maps.Keys(known)))
+			f.At(o, Error, n.Path(), "can never be met: no property has the name '%s'%s", name,
+				manifest.Suggest(name, maps.Keys(known)))
 		}
 	}
 	for _, keyword := range [...]string{"items", "additionalProperties"} {

@@ -31,7 +31,8 @@ func TestBareBeforeKubernetes(t *testing.T) {
 	}
 	shop := func(host, prefix string) Route { return Route{Host: host, PathPrefix: prefix, Upstream: "shop"} }
 	warning := func(where string) string {
-		return ":9: spec.envelope: warning: requests for '/v2/orders' on " + where + " go to the upstream 'cluster', whose dialect is Kubernetes, " +
+		return ":9: spec.envelope: warning: requests for '/v2/orders' on " + where +
+			" go to the upstream 'cluster', whose dialect is Kubernetes, " +
 			"although the objects are not of Kubernetes' form; only an upstream of the dialect Plain can serve them\n"
 	}
 	for _, c := range []struct {
@@ -48,12 +49,16 @@ func TestBareBeforeKubernetes(t *testing.T) {
 		{"a longer prefix", []Route{cluster("", "/"), shop("", "/v2")}, ""},
 		{"a longer prefix, in another order", []Route{shop("", "/v2/orders"), cluster("", "/")}, ""},
 		{"the longer prefix is the cluster's", []Route{shop("", "/"), cluster("", "/v2")}, refusal},
-		{"a prefix of some objects", []Route{shop("", "/"), cluster("", "/v2/orders/o1")}, bareOn("/v2/orders/{name}", refusal)},
-		{"a prefix of a subresource", []Route{shop("", "/"), cluster("", "/v2/orders/o1/status")}, bareOn("/v2/orders/{name}", refusal)},
+		{"a prefix of some objects", []Route{shop("", "/"), cluster("", "/v2/orders/o1")},
+			bareOn("/v2/orders/{name}", refusal)},
+		{"a prefix of a subresource", []Route{shop("", "/"), cluster("", "/v2/orders/o1/status")},
+			bareOn("/v2/orders/{name}", refusal)},
 		{"a prefix beyond them", []Route{shop("", "/"), cluster("", "/v2/orders/o1/status/x")}, ""},
 		{"one host", []Route{cluster("shop.example.com", "/"), cluster("", "/apis")}, refusal},
-		{"hosts", []Route{cluster("kube.example.com", "/"), shop("shop.example.com", "/")}, warning("host 'kube.example.com'")},
-		{"any other host", []Route{cluster("", "/"), shop("shop.example.com", "/")}, warning("hosts without a route of their own")},
+		{"hosts", []Route{cluster("kube.example.com", "/"), shop("shop.example.com", "/")},
+			warning("host 'kube.example.com'")},
+		{"any other host", []Route{cluster("", "/"), shop("shop.example.com", "/")},
+			warning("hosts without a route of their own")},
 		{"a host with other paths", []Route{cluster("kube.example.com", "/apis"), shop("", "/")}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,7 +103,8 @@ paths:
 `
 	testutil.WriteFile(t, file, document)
 	var got string
-	for _, f := range CheckFor([]string{file}, Gateway{Routes: []Route{{PathPrefix: "/", Upstream: "shop", Kubernetes: true}}}) {
+	for _, f := range CheckFor([]string{file},
+		Gateway{Routes: []Route{{PathPrefix: "/", Upstream: "shop", Kubernetes: true}}}) {
 		if f.Severity == Error {
 			got += f.String() + "\n"
 		}
@@ -114,7 +120,8 @@ paths:
 // is in force stays.
 func TestBareReloaded(t *testing.T) {
 	dir := t.TempDir()
-	m, found := NewManager([]string{dir}, Options{Gateway: Gateway{Routes: []Route{{PathPrefix: "/", Upstream: "cluster", Kubernetes: true}}}})
+	m, found := NewManager([]string{dir},
+		Options{Gateway: Gateway{Routes: []Route{{PathPrefix: "/", Upstream: "cluster", Kubernetes: true}}}})
 	if m == nil {
 		t.Fatal(found)
 	}

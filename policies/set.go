@@ -137,8 +137,8 @@ func (s *Set) SchemaFor(r *resource.Resource, verb resource.Verb) *schema.Schema
 	return c.update
 }
 
-// BlamesPatches reports whether the result of a patch is refused only for what the patch changed. It is if the schema is of an
-// OpenAPI document; all others are Kubernetes' own.
+// BlamesPatches reports whether the result of a patch is refused only for what the patch changed. It is if the schema
+// is of an OpenAPI document; all others are Kubernetes' own.
 func (s *Set) BlamesPatches(r *resource.Resource) bool {
 	return r != nil && s.compiled[r.ID].varies && len(r.Paths) > 0
 }
@@ -159,7 +159,8 @@ func (s *Set) WatchesAnswers(r *resource.Resource, i *resource.Info) bool {
 	if i.Documented != nil {
 		return len(s.contracts[i.Documented.ID].Answers) > 0
 	}
-	return r != nil && !i.IsUndescribed && (i.Subresource == "" || r.Operation != nil) && s.compiled[r.ID].contract.HasAnswers()
+	return r != nil && !i.IsUndescribed && (i.Subresource == "" || r.Operation != nil) &&
+		s.compiled[r.ID].contract.HasAnswers()
 }
 
 // Owned says what the API itself sets in objects that requests of a verb carry, or result in; nil if that is not known.
@@ -246,7 +247,8 @@ func (s *Set) OriginOf(kind, name string) (folder, owner string) {
 func inventoryOf(name string, objects []*manifest.Object) File {
 	f := File{Name: name, Objects: make([]FileObject, len(objects))}
 	for i, o := range objects {
-		f.Objects[i] = FileObject{strings.Clone(o.APIVersion), strings.Clone(o.Kind), strings.Clone(o.Namespace), strings.Clone(o.Name)}
+		f.Objects[i] = FileObject{strings.Clone(o.APIVersion), strings.Clone(o.Kind), strings.Clone(o.Namespace),
+			strings.Clone(o.Name)}
 	}
 	return f
 }

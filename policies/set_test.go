@@ -67,7 +67,9 @@ func TestResourceOfDefinition(t *testing.T) {
 	want := resource.Resource{Group: "example.com", Version: "v1", Namespaced: true,
 		Names:        resource.Names{Kind: "Widget", ListKind: "WidgetList", Plural: "widgets", Singular: "widget"},
 		Subresources: resource.Subresources{Status: true}}
-	if r.GroupVersionResource() != want.GroupVersionResource() || r.Names.Kind != want.Names.Kind || r.Names.ListKind != want.Names.ListKind || r.Names.Singular != want.Names.Singular || !r.Namespaced || !r.Subresources.Status || r.Subresources.Scale != nil {
+	if r.GroupVersionResource() != want.GroupVersionResource() || r.Names.Kind != want.Names.Kind ||
+		r.Names.ListKind != want.Names.ListKind || r.Names.Singular != want.Names.Singular || !r.Namespaced ||
+		!r.Subresources.Status || r.Subresources.Scale != nil {
 		t.Errorf("got %+v", r)
 	}
 	d, err := document.Parse([]byte(`{"spec":{}}`), document.Limits{})
@@ -103,8 +105,10 @@ func TestAPIResource(t *testing.T) {
 		{"all fields", "  fields: {name: meta.id, version: meta.rev, status: '', items: data.orders}\n  concurrency: BestEffort\n  fieldValidation: Strict\n  statusSubresource: Disabled\n", resource.Resource{
 			Version: "v2", Names: orderNames,
 			Paths: []string{"/v2/orders", "/v2/orders/{name}"}, Envelope: resource.Bare,
-			Fields:  resource.Fields{Name: resource.FieldPath{"meta", "id"}, Version: resource.FieldPath{"meta", "rev"}, Items: resource.FieldPath{"data", "orders"}},
-			Backend: resource.Backend{Concurrency: resource.BestEffort}, Writes: resource.Writes{FieldValidation: resource.FieldValidationStrict},
+			Fields: resource.Fields{Name: resource.FieldPath{"meta", "id"}, Version: resource.FieldPath{"meta", "rev"},
+				Items: resource.FieldPath{"data", "orders"}},
+			Backend: resource.Backend{Concurrency: resource.BestEffort},
+			Writes:  resource.Writes{FieldValidation: resource.FieldValidationStrict},
 		}},
 		{"some fields have their defaults", "  fields: {name: id}\n", resource.Resource{
 			Version: "v2", Names: orderNames,
@@ -115,12 +119,15 @@ func TestAPIResource(t *testing.T) {
 		{"a status that the file names", "  fields: {name: id, status: meta.state}\n", resource.Resource{
 			Version: "v2", Names: orderNames, Subresources: resource.Subresources{Status: true},
 			Paths: []string{"/v2/orders", "/v2/orders/{name}"}, Envelope: resource.Bare,
-			Fields: resource.Fields{Name: resource.FieldPath{"id"}, Status: resource.FieldPath{"meta", "state"}, Items: resource.FieldPath{}},
+			Fields: resource.Fields{Name: resource.FieldPath{"id"}, Status: resource.FieldPath{"meta", "state"},
+				Items: resource.FieldPath{}},
 			Writes: resource.Writes{FieldValidation: resource.FieldValidationWarn},
 		}},
 		{"Kubernetes' envelope", "  envelope: Kubernetes\n  group: shop.example.com\n", resource.Resource{
-			Group: "shop.example.com", Version: "v2", Names: orderNames, Subresources: resource.Subresources{Status: true},
-			Paths: []string{"/v2/orders", "/v2/orders/{name}"}, Writes: resource.Writes{FieldValidation: resource.FieldValidationWarn},
+			Group: "shop.example.com", Version: "v2", Names: orderNames,
+			Subresources: resource.Subresources{Status: true},
+			Paths:        []string{"/v2/orders", "/v2/orders/{name}"},
+			Writes:       resource.Writes{FieldValidation: resource.FieldValidationWarn},
 		}},
 	}
 	for _, test := range tests {
@@ -134,8 +141,10 @@ func TestAPIResource(t *testing.T) {
 			want := test.want
 			// What the registry adds is its own matter.
 			if got.GroupVersionKind() != want.GroupVersionKind() || !reflect.DeepEqual(got.Names, want.Names) ||
-				got.Namespaced != want.Namespaced || got.Subresources.Status != want.Subresources.Status || !reflect.DeepEqual(got.Paths, want.Paths) || got.Envelope != want.Envelope ||
-				!reflect.DeepEqual(got.Fields, want.Fields) || got.Backend.Concurrency != want.Backend.Concurrency || got.Writes.FieldValidation != want.Writes.FieldValidation {
+				got.Namespaced != want.Namespaced || got.Subresources.Status != want.Subresources.Status ||
+				!reflect.DeepEqual(got.Paths, want.Paths) || got.Envelope != want.Envelope ||
+				!reflect.DeepEqual(got.Fields, want.Fields) || got.Backend.Concurrency != want.Backend.Concurrency ||
+				got.Writes.FieldValidation != want.Writes.FieldValidation {
 				t.Errorf("got\n%+v\nwant\n%+v", got, want)
 			}
 			// What metadata is in objects of Kubernetes' envelope is known without a schema.
@@ -145,7 +154,8 @@ func TestAPIResource(t *testing.T) {
 		})
 	}
 	set := mustLoad(t, map[string]string{"a.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: o}\nspec:\n  version: v2\n  names: {plural: orders, kind: Order}\n  paths: {collection: /v2/orders, item: '/v2/tenants/{namespace}/orders/{name}'}\n"})
-	if info, r := resolve(t, set, "GET", "/v2/tenants/team-a/orders/o-1"); r == nil || !r.Namespaced || info.Namespace != "team-a" || info.Name != "o-1" {
+	if info, r := resolve(t, set, "GET", "/v2/tenants/team-a/orders/o-1"); r == nil || !r.Namespaced ||
+		info.Namespace != "team-a" || info.Name != "o-1" {
 		t.Errorf("got %+v, %+v", info, r)
 	}
 }
@@ -169,7 +179,8 @@ func TestPoliciesRun(t *testing.T) {
 	want := []status.Denial{{Policy: "p", Binding: "b",
 		Cause: metav1.StatusCause{Message: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: spec.size: Invalid value: 7: must be less than 5"}}}
 	got := report.Denials()
-	if len(got) != 1 || got[0].Policy != want[0].Policy || got[0].Binding != want[0].Binding || got[0].Cause.Message != want[0].Cause.Message {
+	if len(got) != 1 || got[0].Policy != want[0].Policy || got[0].Binding != want[0].Binding ||
+		got[0].Cause.Message != want[0].Cause.Message {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -187,7 +198,8 @@ func TestRateLimits(t *testing.T) {
 		{"another namespace", match, "POST", "/apis/example.com/v1/namespaces/team-b/widgets", "", 10},
 		{"a condition that is false", match, "POST", "/apis/example.com/v1/namespaces/team-a/widgets", "internal", 10},
 		{"burst", "  burst: 5\n", "GET", "/v2/x", "", 5},
-		{"an expression as key", "  keyExpression: request.namespace\n", "GET", "/apis/example.com/v1/namespaces/team-b/widgets", "", 3},
+		{"an expression as key", "  keyExpression: request.namespace\n", "GET",
+			"/apis/example.com/v1/namespaces/team-b/widgets", "", 3},
 		{"a header as key", "  key: Header\n  headerName: X-Tenant\n", "GET", "/v2/x", "t", 3},
 	}
 	for _, test := range tests {
@@ -196,11 +208,13 @@ func TestRateLimits(t *testing.T) {
 			info, _ := resolve(t, set, test.method, test.target)
 			frame := cel.NewFrame(context.Background())
 			defer frame.Release()
-			frame.Vars().SetLimited(&cel.Request{Verb: info.VerbName(), Namespace: info.Namespace, Headers: tenant(test.tenant)})
+			frame.Vars().SetLimited(&cel.Request{Verb: info.VerbName(), Namespace: info.Namespace,
+				Headers: tenant(test.tenant)})
 			limiter := ratelimit.New(100)
 			allowed := 0
 			for range 10 {
-				request := &ratelimit.Request{Info: &info, ClientAddress: netip.MustParseAddr("192.0.2.1"), Headers: tenant(test.tenant), Frame: func() *cel.Frame { return frame }}
+				request := &ratelimit.Request{Info: &info, ClientAddress: netip.MustParseAddr("192.0.2.1"),
+					Headers: tenant(test.tenant), Frame: func() *cel.Frame { return frame }}
 				var charges ratelimit.Charges
 				set.Limits().Charge(&charges, request)
 				if limiter.Decide(&charges, time.Now()).Allowed() {
@@ -236,7 +250,8 @@ func TestObjects(t *testing.T) {
 	if !ok || o.Document.Root().Kind() != document.Object {
 		t.Fatalf("got %v", o)
 	}
-	if metadata, _ := o.Document.Root().Get("metadata"); string(metadata.Raw()) != `{"name":"team-a","labels":{"tier":"gold"}}` {
+	if metadata, _ := o.Document.Root().Get("metadata"); string(
+		metadata.Raw()) != `{"name":"team-a","labels":{"tier":"gold"}}` {
 		t.Errorf("got %s", metadata.Raw())
 	}
 	if _, ok := set.Object("example.com", "Limits", "team-a", "l"); !ok {
@@ -256,7 +271,8 @@ func TestFiles(t *testing.T) {
 	const group = "admissionregistration.k8s.io/v1"
 	want := []File{
 		{Name: filepath.Join(dir, "a.yaml"), Objects: []FileObject{}},
-		{Name: filepath.Join(dir, "b.yaml"), Objects: []FileObject{{group, "ValidatingAdmissionPolicy", "", "p"}, {group, "ValidatingAdmissionPolicyBinding", "", "b"}}},
+		{Name: filepath.Join(dir, "b.yaml"), Objects: []FileObject{{group, "ValidatingAdmissionPolicy", "", "p"},
+			{group, "ValidatingAdmissionPolicyBinding", "", "b"}}},
 	}
 	if got := set.Files(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -267,7 +283,8 @@ func TestFiles(t *testing.T) {
 func TestHash(t *testing.T) {
 	hash := func(files map[string]string) string { return mustLoad(t, files).Hash() }
 	first := hash(map[string]string{"a.yaml": widgets, "b.yaml": limit})
-	if second := hash(map[string]string{"x/b.yaml": widgets, "a.yaml": limit, "README.md": "#"}); first != second || len(first) != 64 {
+	if second := hash(map[string]string{"x/b.yaml": widgets, "a.yaml": limit, "README.md": "#"}); first != second ||
+		len(first) != 64 {
 		t.Errorf("got %s and %s", first, second)
 	}
 	if third := hash(map[string]string{"a.yaml": widgets, "b.yaml": limit + "# more\n"}); first == third {

@@ -26,7 +26,8 @@ func TestSharedLimit(t *testing.T) {
 		sharing    *ratelimit.Sharing
 	}{
 		{sharedLimit, "", &ratelimit.Sharing{WhenUnavailable: ratelimit.LocalLimit}},
-		{sharedLimit + "  whenStoreUnavailable: Deny\n  leaseSize: 100\n", "", &ratelimit.Sharing{WhenUnavailable: ratelimit.Deny, Lease: 100}},
+		{sharedLimit + "  whenStoreUnavailable: Deny\n  leaseSize: 100\n", "",
+			&ratelimit.Sharing{WhenUnavailable: ratelimit.Deny, Lease: 100}},
 		{strings.Replace(sharedLimit, "Shared", "Local", 1), "", nil},
 		{sharedLimit + "  leaseSize: 101\n", "a.yaml:8: spec.leaseSize: Invalid value: must be less than or equal to `burst`\n", nil},
 		{sharedLimit + "  burst: 20\n  leaseSize: 21\n", "a.yaml:9: spec.leaseSize: Invalid value: must be less than or equal to `burst`\n", nil},
@@ -53,7 +54,8 @@ func TestSharedLimit(t *testing.T) {
 		if test.want != "" && test.sharing == nil {
 			continue
 		}
-		if s := part[rateLimits](l).limits[0].Sharing; (s == nil) != (test.sharing == nil) || s != nil && *s != *test.sharing {
+		if s := part[rateLimits](l).limits[0].Sharing; (s == nil) != (test.sharing == nil) || s != nil &&
+			*s != *test.sharing {
 			t.Errorf("%s: got %+v, want %+v", test.text, s, test.sharing)
 		}
 	}

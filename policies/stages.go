@@ -89,7 +89,8 @@ func (l *loader) connect() {
 	l.checkParams(l.set)
 }
 
-// analyze indexes what the files say, for the questions whether it can ever apply, and for what the set keeps of the answers.
+// analyze indexes what the files say, for the questions whether it can ever apply, and for what the set keeps of the
+// answers.
 func (l *loader) analyze() {
 	l.applicable = applicability.New(l.applicableFiles())
 	l.set.applicability = l.applicable.Result()

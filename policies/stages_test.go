@@ -14,13 +14,15 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// TestChecksChangeNothing: a check returns what it finds, and leaves the set, and what the load knows beside it, as they are.
+// TestChecksChangeNothing: a check returns what it finds, and leaves the set, and what the load knows beside it, as
+// they are.
 func TestChecksChangeNothing(t *testing.T) {
 	text, err := os.ReadFile("testdata/odd.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": string(text), "b.yaml": reviewedDefinition, "c.yaml": ruleOf("a"), "d.yaml": bareOrders})
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": string(text), "b.yaml": reviewedDefinition,
+		"c.yaml": ruleOf("a"), "d.yaml": bareOrders})
 	l := newLoader(&Gateway{Routes: []Route{{Upstream: "shop", PathPrefix: "/v2"}}})
 	l.source = source.Read([]string{dir}, &source.Progress{})
 	for _, one := range stages {
@@ -38,12 +40,13 @@ func TestChecksChangeNothing(t *testing.T) {
 	}
 }
 
-// TestStagesAreTimed: every stage has its time, also if the files are refused, and the stages that go through kinds have one
-// of each kind that there is.
+// TestStagesAreTimed: every stage has its time, also if the files are refused, and the stages that go through kinds
+// have one of each kind that there is.
 func TestStagesAreTimed(t *testing.T) {
 	for _, text := range []string{ruleOf("a"), "kind: Nothing\n"} {
 		var got []StageTime
-		CompileFor(source.Of([]source.File{{Name: "a.yaml", Data: []byte(text)}}), Gateway{Timed: func(all []StageTime) { got = all }})
+		CompileFor(source.Of([]source.File{{Name: "a.yaml", Data: []byte(text)}}),
+			Gateway{Timed: func(all []StageTime) { got = all }})
 		var names []string
 		var total time.Duration
 		for _, s := range got {
@@ -62,7 +65,8 @@ func TestStagesAreTimed(t *testing.T) {
 			t.Errorf("%q: the times are of %q, and %s in all; want %q", text, names, total, want)
 		}
 		of := func(stage, kind string) bool {
-			return slices.ContainsFunc(got, func(s StageTime) bool { return s.Stage == stage && s.Kind == kind && s.Took > 0 })
+			return slices.ContainsFunc(got,
+				func(s StageTime) bool { return s.Stage == stage && s.Kind == kind && s.Took > 0 })
 		}
 		if taken := of("take", "ValidatingAdmissionPolicy"); taken != (text == ruleOf("a")) {
 			t.Errorf("%q: policies were taken: %v", text, taken)
@@ -79,7 +83,8 @@ func TestStagesAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	told := 0
 	m, found := NewManager([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": ruleOf("a")})}, Options{
-		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Gateway: Gateway{Timed: func([]StageTime) { told++ }},
+		Log:     slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Gateway: Gateway{Timed: func([]StageTime) { told++ }},
 	})
 	if m == nil {
 		t.Fatal(found)

@@ -37,25 +37,37 @@ spec:
 		want state.Source
 	}{
 		{"resource: {apiVersion: storage.k8s.io/v1, resource: storageclasses}",
-			state.Source{Path: "/apis/storage.k8s.io/v1/storageclasses", Kind: schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}}},
+			state.Source{Path: "/apis/storage.k8s.io/v1/storageclasses",
+				Kind: schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}}},
 		{"resource: {apiVersion: v1, resource: configmaps, namespace: shared}, labelSelector: 'a in (b,c)', fieldSelector: metadata.name!=x",
-			state.Source{Path: "/api/v1/namespaces/shared/configmaps", Query: "fieldSelector=metadata.name%21%3Dx&labelSelector=a+in+%28b%2Cc%29",
-				Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "shared"}},
-		{"resource: {apiVersion: v1, resource: configmaps}", state.Source{Path: "/api/v1/configmaps", Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}},
+			state.Source{Path: "/api/v1/namespaces/shared/configmaps",
+				Query: "fieldSelector=metadata.name%21%3Dx&labelSelector=a+in+%28b%2Cc%29",
+				Kind:  schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "shared"}},
+		{"resource: {apiVersion: v1, resource: configmaps}",
+			state.Source{Path: "/api/v1/configmaps", Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}},
 		{"resource: {apiVersion: example.com/v1, resource: widgets}, upstream: other, whenMissing: Skip, maxStalenessSeconds: 0",
 			state.Source{Path: "/apis/example.com/v1/widgets", Kind: widget, Upstream: "other", Skip: true}},
 		{"resource: {apiVersion: example.com/v1, resource: gadgets, kind: Gadget}",
-			state.Source{Path: "/apis/example.com/v1/gadgets", Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}}},
-		{"resource: {apiVersion: example.com/v1, resource: gadgets}", state.Source{Path: "/apis/example.com/v1/gadgets"}},
+			state.Source{Path: "/apis/example.com/v1/gadgets",
+				Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}}},
+		{"resource: {apiVersion: example.com/v1, resource: gadgets}",
+			state.Source{Path: "/apis/example.com/v1/gadgets"}},
 		{"resource: {apiVersion: shop.example.com/v2, resource: orders, namespace: team-a}",
-			state.Source{Path: "/v2/team-a/orders", Items: resource.FieldPath{"data"}, Namespace: "team-a", Kind: schema.GroupVersionKind{Group: "shop.example.com", Version: "v2", Kind: "Order"}}},
+			state.Source{Path: "/v2/team-a/orders", Items: resource.FieldPath{"data"}, Namespace: "team-a",
+				Kind: schema.GroupVersionKind{Group: "shop.example.com", Version: "v2", Kind: "Order"}}},
 		{"path: /v2/plans, items: data.plans, mode: Poll, periodSeconds: 30, maxObjects: 5, maxBytes: 2048",
-			state.Source{Path: "/v2/plans", Items: resource.FieldPath{"data", "plans"}, Mode: state.Poll, Period: 30 * time.Second, MaxObjects: 5, MaxBytes: 2048}},
-		{"path: /v2/plans, mode: Poll, periodSeconds: 3600", state.Source{Path: "/v2/plans", Mode: state.Poll, Period: time.Hour, MaxStaleness: 3 * time.Hour}},
-		{"path: '/v2/{namespace}/orders', mode: OnDemand, ttlSeconds: 3", state.Source{Path: "/v2/{namespace}/orders", Items: resource.FieldPath{"data"}, Mode: state.OnDemand, TTL: 3 * time.Second}},
-		{"path: /apis/example.com/v1/widgets, mode: Poll, periodSeconds: 1", state.Source{Path: "/apis/example.com/v1/widgets", Kind: widget, Mode: state.Poll, Period: time.Second}},
+			state.Source{Path: "/v2/plans", Items: resource.FieldPath{"data", "plans"}, Mode: state.Poll,
+				Period: 30 * time.Second, MaxObjects: 5, MaxBytes: 2048}},
+		{"path: /v2/plans, mode: Poll, periodSeconds: 3600",
+			state.Source{Path: "/v2/plans", Mode: state.Poll, Period: time.Hour, MaxStaleness: 3 * time.Hour}},
+		{"path: '/v2/{namespace}/orders', mode: OnDemand, ttlSeconds: 3",
+			state.Source{Path: "/v2/{namespace}/orders", Items: resource.FieldPath{"data"}, Mode: state.OnDemand,
+				TTL: 3 * time.Second}},
+		{"path: /apis/example.com/v1/widgets, mode: Poll, periodSeconds: 1",
+			state.Source{Path: "/apis/example.com/v1/widgets", Kind: widget, Mode: state.Poll, Period: time.Second}},
 	} {
-		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgets, "b.yaml": orders, "c.yaml": stateSource("s", c.spec)})
+		dir := testutil.WriteFiles(t,
+			map[string]string{"a.yaml": widgets, "b.yaml": orders, "c.yaml": stateSource("s", c.spec)})
 		set, found := Load([]string{dir})
 		if set == nil || len(set.States()) != 1 {
 			t.Fatalf("%s: %s", c.spec, text(dir, found))
@@ -82,10 +94,12 @@ func TestStateSourceFindings(t *testing.T) {
 	const at = "a.yaml:4: spec"
 	for _, c := range []struct{ object, want string }{
 		{stateSource("s", ""), at + ": Invalid value: must have either `resource` or `path`"},
-		{stateSource("s", "path: /a, resource: {apiVersion: v1, resource: pods}"), at + ": Invalid value: must have either `resource` or `path`"},
+		{stateSource("s", "path: /a, resource: {apiVersion: v1, resource: pods}"),
+			at + ": Invalid value: must have either `resource` or `path`"},
 		{stateSource("s", "path: /a, mode: Poll"), at + ": Invalid value: `periodSeconds` must be set where `mode` is 'Poll', and only there"},
 		{stateSource("s", "path: /a, periodSeconds: 5"), at + ": Invalid value: `periodSeconds` must be set where `mode` is 'Poll', and only there"},
-		{stateSource("s", "path: /a, ttlSeconds: 5"), at + ": Invalid value: `ttlSeconds` must not be set where `mode` is not 'OnDemand'"},
+		{stateSource("s", "path: /a, ttlSeconds: 5"),
+			at + ": Invalid value: `ttlSeconds` must not be set where `mode` is not 'OnDemand'"},
 		{stateSource("s", "path: /a, mode: Poll, periodSeconds: 60, maxStalenessSeconds: 59"), at + ": Invalid value: `maxStalenessSeconds` must be greater than or equal to `periodSeconds`"},
 		{stateSource("s", "path: '/{namespace}/a'"), at + ": Invalid value: `path` must not contain '{namespace}' where `mode` is not 'OnDemand'"},
 		{stateSource("s", "path: /a, labelSelector: a=b"), at + ": Invalid value: `labelSelector` and `fieldSelector` must not be set beside `path`"},
@@ -97,7 +111,8 @@ func TestStateSourceFindings(t *testing.T) {
 		{stateSource("s", "resource: {apiVersion: v1, resource: pods}, labelSelector: '(('"), at + ".labelSelector: must be a label selector: found '(', expected: !, identifier, or 'end of string'"},
 		{stateSource("s", "resource: {apiVersion: v1, resource: pods}, fieldSelector: 'a'"), at + ".fieldSelector: must be a field selector: invalid selector: 'a'; can't understand 'a'"},
 		{stateSource("1s", "path: /a"), "a.yaml:3: metadata.name: must be a name that expressions can read as `state.NAME`: letters, digits, '-', '.', '_' and '/', not beginning with a digit"},
-		{stateSource("s", "path: /a") + "---\n" + strings.Replace(policyP, "object.spec.size < 5", "state.t.size() > 0", 1) + "---\n" + bindingB,
+		{stateSource("s", "path: /a") + "---\n" + strings.Replace(policyP, "object.spec.size < 5", "state.t.size() > 0",
+			1) + "---\n" + bindingB,
 			"a.yaml:15: spec.validations[0].expression: Invalid value: \"state.t.size() > 0\": compilation failed: ERROR: <input>:1:6: undefined field 't' | state.t.size() > 0 | .....^"},
 	} {
 		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.object})
@@ -117,12 +132,16 @@ func TestParamFindings(t *testing.T) {
 		{"v1", "ConfigMap", "name: limits, namespace: team-a", configMap, ""},
 		{"v1", "ConfigMap", "name: limits, namespace: team-b", configMap, "spec.paramRef.name: note: no policy file has the ConfigMap 'limits': it is looked up at the backend"},
 		{"v1", "ConfigMap", "selector: {}", "", ""},
-		{"v1", "ConfigMap", "name: limits, namespace: team-b", "---\n" + stateSource("s", "resource: {apiVersion: v1, resource: configmaps}"), ""},
+		{"v1", "ConfigMap", "name: limits, namespace: team-b",
+			"---\n" + stateSource("s", "resource: {apiVersion: v1, resource: configmaps}"), ""},
 		{"example.com/v1", "Widget", "name: w", "", "spec.paramRef.name: note: no policy file has the Widget 'w': it is looked up at the backend"},
 		{"example.com/v1", "Gadget", "name: g", "", "spec.paramRef: warning: nothing in the policy files provides the kind 'Gadget' of 'example.com/v1', which the parameters are of: only a Kubernetes API server as the backend can"},
-		{"example.com/v1", "Gadget", "name: g", "---\napiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}\n", ""},
+		{"example.com/v1", "Gadget", "name: g", "---\napiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}\n",
+			""},
 	} {
-		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgets, "b.yaml": fmt.Sprintf(policy, c.version, c.kind) + "---\n" + fmt.Sprintf(binding, c.ref) + c.more})
+		dir := testutil.WriteFiles(t,
+			map[string]string{"a.yaml": widgets, "b.yaml": fmt.Sprintf(policy, c.version, c.kind) + "---\n" +
+				fmt.Sprintf(binding, c.ref) + c.more})
 		got := strings.TrimSpace(text(dir, Check([]string{dir})))
 		if _, after, found := strings.Cut(got, ": "); found {
 			got = after

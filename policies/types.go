@@ -113,10 +113,11 @@ func typeOf(kind string, props *apiextensionsv1.JSONSchemaProps, envelope bool) 
 	return cel.NewObjectType(kind, func() *spec.Schema { return schema.Published(props, envelope) }, envelope)
 }
 
-// review reviews the expressions of a policy. A review that was made before stands as long as the kinds that it asked for
-// are the same.
+// review reviews the expressions of a policy. A review that was made before stands as long as the kinds that it asked
+// for are the same.
 func (l *loader) review(
-	o *manifest.Object, states []string, kinds typecheck.Kinds, review func([]string, typecheck.Kinds) ([]typecheck.Warning, error),
+	o *manifest.Object, states []string, kinds typecheck.Kinds,
+	review func([]string, typecheck.Kinds) ([]typecheck.Warning, error),
 ) {
 	key := reviewKey{o.Sum(), joined(states)}
 	r, found := reuse.Find[*reviewed](l.kept, key)

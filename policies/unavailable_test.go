@@ -33,12 +33,14 @@ spec:
 `
 	for text, want := range map[string]string{
 		policy(`  validations: [{expression: "true", messageExpression: "authorizer.group('').resource('pods').check('get').reason()"}]`): "the variable 'authorizer' is not available here: a message may not depend on the authorizer, as in Kubernetes",
-		policy(`  validations: [{expression: "params.data == null"}]`):                                                                    "the variable 'params' is not available here: the policy has no `paramKind`",
-		policy(`  validations: [{expression: "variables.a == null"}]`):                                                                    "the schema has no field 'a'",
+		policy(
+			`  validations: [{expression: "params.data == null"}]`): "the variable 'params' is not available here: the policy has no `paramKind`",
+		policy(`  validations: [{expression: "variables.a == null"}]`): "the schema has no field 'a'",
 		policy("  variables: [{name: a, expression: '1'}]\n  matchConditions: [{name: a, expression: variables.a == 1}]\n" +
 			"  validations: [{expression: 'true'}]"): "the variable 'variables' is not available here: match conditions are evaluated before variables are",
-		policy(`  validations: [{expression: "self.spec == null"}]`):                          "the variable 'self' is not available here: it is for rules of schemas; policies read `object` and `oldObject`",
-		policy(`  validations: [{expression: "objekt.spec == null"}]`):                        "there is no variable 'objekt'; did you mean `object`?",
+		policy(`  validations: [{expression: "self.spec == null"}]`): "the variable 'self' is not available here: it is for rules of schemas; policies read `object` and `oldObject`",
+		policy(
+			`  validations: [{expression: "objekt.spec == null"}]`): "there is no variable 'objekt'; did you mean `object`?",
 		strings.Replace(rule, "EXPRESSION", "request.userInfo.username == 'a'", 1):            "the variable 'request' is not available here: rules of schemas read `self` and `oldSelf`, and nothing of the request",
 		strings.Replace(rule, "EXPRESSION", "object.metadata.name == 'a' && self == self", 1): "the variable 'object' is not available here: rules of schemas read `self` and `oldSelf`, and nothing of the request",
 	} {

@@ -20,10 +20,12 @@ import (
 
 // unfilledByRego warns of what a RegoPolicy reads of fields whose default is left to the API.
 func (l *loader) unfilledByRego(
-	o *manifest.Object, p *rego.Program, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition, kinds *knownKinds,
+	o *manifest.Object, p *rego.Program, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition,
+	kinds *knownKinds,
 ) {
 	unasked(&l.findings, o, rules, conditions, kinds)
-	if p == nil || slices.ContainsFunc(conditions, func(c admissionv1.MatchCondition) bool { return asksForKind.MatchString(c.Expression) }) {
+	if p == nil || slices.ContainsFunc(conditions,
+		func(c admissionv1.MatchCondition) bool { return asksForKind.MatchString(c.Expression) }) {
 		return
 	}
 	for _, k := range append(typecheck.Matched(rules, kinds), typecheck.Matched(rules, wideKinds{kinds})...) {
@@ -43,8 +45,8 @@ func (l *loader) unfilledIn(f *findings, p *rego.Program, k *typecheck.Kind) {
 	l.regoFound(f, applicability.Unasked, found, Warning)
 }
 
-// checkUnfilled warns of what PolicyExceptions, and templates of Gatekeeper's for the kinds that a constraint matches, read of
-// such fields.
+// checkUnfilled warns of what PolicyExceptions, and templates of Gatekeeper's for the kinds that a constraint matches,
+// read of such fields.
 func (l *loader) checkUnfilled() []Finding {
 	var f findings
 	kinds := l.knownKinds()
@@ -88,16 +90,18 @@ func lists(n document.Node, name, text string) bool {
 }
 
 // unasked warns of match conditions that read such fields without asking for them.
-func unasked(f *findings, o *manifest.Object, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition, kinds *knownKinds) {
+func unasked(f *findings, o *manifest.Object, rules *admissionv1.MatchResources,
+	conditions []admissionv1.MatchCondition, kinds *knownKinds) {
 	p := &typecheck.Policy{Match: rules, Conditions: conditions}
 	for _, w := range append(typecheck.Unasked(p, kinds), typecheck.Unasked(p, wideKinds{kinds})...) {
 		f.By(applicability.Unasked, o, Warning, w.Field, "%s", w.Text)
 	}
 }
 
-// unaskedWidely warns of expressions of a policy that read such fields of the kinds which rules with wildcards match. An
-// expression, or a policy with a match condition, that asks of which kind an object is may never see them.
-func unaskedWidely(f *findings, o *manifest.Object, states []string, kinds *knownKinds, review func([]string, typecheck.Kinds) ([]typecheck.Warning, error)) {
+// unaskedWidely warns of expressions of a policy that read such fields of the kinds which rules with wildcards match.
+// An expression, or a policy with a match condition, that asks of which kind an object is may never see them.
+func unaskedWidely(f *findings, o *manifest.Object, states []string, kinds *knownKinds,
+	review func([]string, typecheck.Kinds) ([]typecheck.Warning, error)) {
 	if !mayHaveWildcards(o) {
 		return
 	}
@@ -126,17 +130,18 @@ func unaskedWidely(f *findings, o *manifest.Object, states []string, kinds *know
 	}
 }
 
-// mayHaveWildcards reports whether an object may have a string that begins with a wildcard. A JSON file may write it as an
-// escape.
+// mayHaveWildcards reports whether an object may have a string that begins with a wildcard. A JSON file may write it as
+// an escape.
 func mayHaveWildcards(o *manifest.Object) bool {
-	return bytes.Contains(o.JSON, []byte(applicability.AnyName)) && bytes.Contains(o.JSON, []byte(`"`+applicability.AnyName)) || bytes.Contains(o.JSON, []byte(`\u`))
+	return bytes.Contains(o.JSON, []byte(applicability.AnyName)) &&
+		bytes.Contains(o.JSON, []byte(`"`+applicability.AnyName)) || bytes.Contains(o.JSON, []byte(`\u`))
 }
 
 // asksForKind finds expressions that ask of which kind or resource an object is.
 var asksForKind = regexp.MustCompile(`\b(?:object|oldObject)\.(?:kind|apiVersion)\b|\brequest\.(?:kind|resource|requestKind|requestResource)\b`)
 
-// wideKinds knows the fields with a default that is left to the API, and nothing else, of the kinds that rules with wildcards
-// match.
+// wideKinds knows the fields with a default that is left to the API, and nothing else, of the kinds that rules with
+// wildcards match.
 type wideKinds struct{ *knownKinds }
 
 // Expand implements typecheck.Expander.
@@ -144,7 +149,8 @@ func (k wideKinds) Expand(rule *admissionv1.NamedRuleWithOperations) (all []sche
 	has := func(names []string, name string) bool {
 		return slices.Contains(names, name) || slices.Contains(names, applicability.AnyName)
 	}
-	isWide := slices.Contains(rule.APIGroups, applicability.AnyName) || slices.Contains(rule.APIVersions, applicability.AnyName) ||
+	isWide := slices.Contains(rule.APIGroups, applicability.AnyName) ||
+		slices.Contains(rule.APIVersions, applicability.AnyName) ||
 		slices.Contains(rule.Resources, applicability.AnyName) || slices.Contains(rule.Resources, "*/*")
 	if !isWide {
 		return nil
@@ -155,7 +161,10 @@ func (k wideKinds) Expand(rule *admissionv1.NamedRuleWithOperations) (all []sche
 			all = append(all, gvr)
 		}
 	}
-	slices.SortFunc(all, func(a, b schemaruntime.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(all, func(a, b schemaruntime.GroupVersionResource) int {
+		return strings.Compare(a.String(),
+			b.String())
+	})
 	return all
 }
 

@@ -39,7 +39,8 @@ type RouteScope struct {
 
 // scope returns the scope as requests are compared with it.
 func (s *RouteScope) scope() resource.Scope {
-	return resource.Scope{Hosts: s.Hosts, Upstream: s.Upstream, Route: s.Route, Targets: resource.TargetsOf(s.TargetRefs)}
+	return resource.Scope{Hosts: s.Hosts, Upstream: s.Upstream, Route: s.Route,
+		Targets: resource.TargetsOf(s.TargetRefs)}
 }
 
 // scopeMembers are the members of a RouteScope.
@@ -111,7 +112,8 @@ func (u *scopeUse) lost(g *Gateway, table *routing.Table) []Finding {
 	if name := u.scope.Upstream; name != "" {
 		last = "upstream"
 		if !slices.Contains(g.Upstreams, name) {
-			fail(last, "must be the name of an upstream of the configuration: %s", finding.Quoted(slices.Sorted(slices.Values(g.Upstreams))))
+			fail(last, "must be the name of an upstream of the configuration: %s",
+				finding.Quoted(slices.Sorted(slices.Values(g.Upstreams))))
 		}
 	}
 	if name := u.scope.Route; name != "" {
@@ -188,7 +190,8 @@ func (s *Set) lacking(g Gateway) []Finding {
 		if slices.Contains(g.Upstreams, use.name) {
 			continue
 		}
-		use.at.Message = fmt.Sprintf("must be the name of an upstream of the configuration: %s", finding.Quoted(slices.Sorted(slices.Values(g.Upstreams))))
+		use.at.Message = fmt.Sprintf("must be the name of an upstream of the configuration: %s",
+			finding.Quoted(slices.Sorted(slices.Values(g.Upstreams))))
 		found = append(found, use.at)
 	}
 	return found
@@ -267,8 +270,8 @@ func CompileAfter(before *Set, s *source.Source, g Gateway) (*Set, []Finding) {
 	return set.suited(g, found)
 }
 
-// suited returns the set, which may be nil, and what was found, with what the set asks for that the gateway does not have. The
-// set is nil if that is an error.
+// suited returns the set, which may be nil, and what was found, with what the set asks for that the gateway does not
+// have. The set is nil if that is an error.
 func (s *Set) suited(g Gateway, found []Finding) (*Set, []Finding) {
 	if s == nil {
 		return nil, found

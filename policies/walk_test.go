@@ -63,8 +63,8 @@ func TestPrefixPolicy(t *testing.T) {
 }
 `
 
-// TestWalkAddKind takes the steps of docs/internals/architecture.md by which a kind is added, in a copy of the tree: Go reads the files
-// that they change from elsewhere. The kind is compiled, and with E2E_ALL=1 it is used too.
+// TestWalkAddKind takes the steps of docs/internals/architecture.md by which a kind is added, in a copy of the tree: Go
+// reads the files that they change from elsewhere. The kind is compiled, and with E2E_ALL=1 it is used too.
 func TestWalkAddKind(t *testing.T) {
 	page, err := os.ReadFile("../docs/internals/architecture.md")
 	if err != nil {
@@ -105,7 +105,8 @@ func TestWalkAddKind(t *testing.T) {
 	testutil.WriteFile(t, filepath.Join(dir, "overlay.json"), string(text))
 	if os.Getenv("E2E_ALL") == "" {
 		run(t, "..", "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "./policies")
-	} else if out := run(t, "..", "go", "test", "-overlay", filepath.Join(dir, "overlay.json"), "-vet=off", "-ldflags=-s -w", "-count=1", "-v",
+	} else if out := run(t, "..", "go", "test", "-overlay", filepath.Join(dir, "overlay.json"), "-vet=off",
+		"-ldflags=-s -w", "-count=1", "-v",
 		"-run", "^TestPrefixPolicy$", "./policies"); !strings.Contains(out, "--- PASS: TestPrefixPolicy") {
 		t.Errorf("the kind was not tested:\n%s", out)
 	}

@@ -55,8 +55,8 @@ func noteWrong(r *request, parameters field.ErrorList) {
 	}
 }
 
-// An observer counts and traces the decisions of policies about a request, and logs them. It implements admission.Observer
-// and admission.DecisionLogger.
+// An observer counts and traces the decisions of policies about a request, and logs them. It implements
+// admission.Observer and admission.DecisionLogger.
 type observer request
 
 // Decided implements admission.Observer.
@@ -74,7 +74,8 @@ func (o *observer) LogDecision(e *admission.Evaluation) {
 		o.telemetry.number = log.NextRequest()
 	}
 	in := o.gateway.inForce(o.scope.set)
-	about := decisions.Request{Number: o.telemetry.number, ID: o.telemetry.record.ID, Configuration: in.Configuration, Policies: in.Policies}
+	about := decisions.Request{Number: o.telemetry.number, ID: o.telemetry.record.ID, Configuration: in.Configuration,
+		Policies: in.Policies}
 	if o.who.client.IsValid() {
 		about.Client = o.who.client.String()
 	}
@@ -84,8 +85,8 @@ func (o *observer) LogDecision(e *admission.Evaluation) {
 	log.Add(e, &about)
 }
 
-// beginFindings prepares for policies and schemas. What they find of a shadow is in no metric and no log: they do not refuse
-// the request.
+// beginFindings prepares for policies and schemas. What they find of a shadow is in no metric and no log: they do not
+// refuse the request.
 func beginFindings(r *request) {
 	a := r.attempt.findings
 	a.isBegun = true
@@ -129,7 +130,8 @@ func complete(r *request, a attempt) error {
 		return err
 	}
 	operation := a.Info.Verb.Operation()
-	if rules := r.scope.rulesOf(&a.Info); storage.IsConcerned(rules.policies, &a.Info) || rules.conventions.Concern(&a.Info, operation) {
+	if rules := r.scope.rulesOf(&a.Info); storage.IsConcerned(rules.policies, &a.Info) ||
+		rules.conventions.Concern(&a.Info, operation) {
 		if err := r.scope.storage.CheckKeys(a.Write); err != nil {
 			return err
 		}
@@ -156,15 +158,16 @@ func prune(r *request, a attempt) error {
 	described := r.Resource
 	switch a.FieldValidation() {
 	case resource.FieldValidationStrict:
-		return a.Unreadable(fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", described.Names.Kind, described.Version, described.Names.Kind, unknown.Error()))
+		return a.Unreadable(fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", described.Names.Kind,
+			described.Version, described.Names.Kind, unknown.Error()))
 	case resource.FieldValidationWarn:
 		r.Warnings = append(r.Warnings, unknown.Messages()...)
 	}
 	return nil
 }
 
-// keepOwned gives members that the API itself sets the values that are stored, and takes them out of new objects. It says
-// so as it does of unknown fields.
+// keepOwned gives members that the API itself sets the values that are stored, and takes them out of new objects. It
+// says so as it does of unknown fields.
 func keepOwned(r *request, a attempt, s storage.Storage) error {
 	verb := a.Info.Verb
 	if a.Creates() {
@@ -197,10 +200,12 @@ func keepOwned(r *request, a attempt, s storage.Storage) error {
 		path := c.sent.Path()
 		switch a.FieldValidation() {
 		case resource.FieldValidationStrict:
-			failures = append(failures, &field.Error{Type: field.ErrorTypeForbidden, Field: path, BadValue: "", Detail: "may not be set: the API itself sets it"})
+			failures = append(failures, &field.Error{Type: field.ErrorTypeForbidden, Field: path, BadValue: "",
+				Detail: "may not be set: the API itself sets it"})
 			continue
 		case resource.FieldValidationWarn:
-			r.Warnings = append(r.Warnings, fmt.Sprintf("read-only field %q is not taken: the API itself sets it", path))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("read-only field %q is not taken: the API itself sets it",
+				path))
 		}
 		if c.stored.Valid() {
 			a.Object.Replace(c.sent, c.stored.AppendRaw(nil))
@@ -250,7 +255,8 @@ func setDefaults(r *request, a attempt, s storage.Storage) error {
 }
 
 // fillIn sets the defaults of an object; what the backend has shown of it may be an invalid node.
-func fillIn(r *request, a attempt, object *document.Document, of *schemas.Schema, shown document.Node, limit int) error {
+func fillIn(r *request, a attempt, object *document.Document, of *schemas.Schema, shown document.Node,
+	limit int) error {
 	if !defaults.ApplyWithin(object, of, limit) {
 		return tooLargeDefaulted(limit)
 	}
@@ -265,13 +271,16 @@ func fillIn(r *request, a attempt, object *document.Document, of *schemas.Schema
 	case errors.As(err, &fault) && fault.Cause == value.Cancelled:
 		return status.Timeout("the request was over before the defaults of its object were computed", 1)
 	case err != nil:
-		failures = append(failures, field.Invalid(nil, field.OmitValueType{}, "the defaults of the object cannot all be computed: "+err.Error()))
+		failures = append(failures,
+			field.Invalid(nil, field.OmitValueType{}, "the defaults of the object cannot all be computed: "+
+				err.Error()))
 	}
 	a.Underived = failures
 	return nil
 }
 
-// setIntroduced sets the defaults of what the write itself brings into an object of which the backend has shown the rest.
+// setIntroduced sets the defaults of what the write itself brings into an object of which the backend has shown the
+// rest.
 func setIntroduced(r *request, a attempt, of *schemas.Schema, limit int) error {
 	filled := a.Object.Clone()
 	defer filled.Release()
@@ -319,7 +328,8 @@ func withholdAt(filled, before *document.Document, path resource.FieldPath) {
 }
 
 func tooLargeDefaulted(limit int) error {
-	return status.RequestEntityTooLarge("the object with the defaults of what it leaves unset must be at most %d bytes", limit)
+	return status.RequestEntityTooLarge("the object with the defaults of what it leaves unset must be at most %d bytes",
+		limit)
 }
 
 // mutate lets the mutating policies change the object. Their result must meet the same rules as a
@@ -390,8 +400,8 @@ func validateSeen(r *request) error {
 // maxItems bounds how many items of a body policies see one after the other.
 const maxItems = 1000
 
-// eachSeen takes a step with the object as policies see it: whole, or item by item. What the step makes of an item takes
-// the item's place in the body. It returns how often something was changed.
+// eachSeen takes a step with the object as policies see it: whole, or item by item. What the step makes of an item
+// takes the item's place in the body. It returns how often something was changed.
 func eachSeen(r *request, a attempt, step func(*request) error) (changes int, err error) {
 	body := a.Admitted()
 	if !r.Resource.ShowsItems() || body == nil || body.Root().Kind() != document.Array {
@@ -399,7 +409,9 @@ func eachSeen(r *request, a attempt, step func(*request) error) (changes int, er
 		return a.attributes.Changes(), err
 	}
 	if body.Root().Len() > maxItems {
-		return 0, status.RequestEntityTooLarge("the body must have at most %d items, because policies see one after the other", maxItems)
+		return 0,
+			status.RequestEntityTooLarge(
+				"the body must have at most %d items, because policies see one after the other", maxItems)
 	}
 	defer func() { a.attributes.Object, a.attributes.Item = body, "" }()
 	i := 0
@@ -435,7 +447,8 @@ func identifyAgain(r *request, a attempt, s storage.Storage) error {
 		path = r.Resource.Fields.Name
 	}
 	name, found := storage.Find(a.Object.Root(), path)
-	if found && name.Kind() == document.String && !name.Is("") && !name.Is(a.Info.Name) && !(isBare(r) && r.Resource.Writes.NameMayChange) {
+	if found && name.Kind() == document.String && !name.Is("") && !name.Is(a.Info.Name) &&
+		!(isBare(r) && r.Resource.Writes.NameMayChange) {
 		return r.Invalid(a.Info.Name, field.ErrorList{status.Immutable(name.Path(), storage.Short(name.Str()))}, 0)
 	}
 	return s.Complete(a.Write)
@@ -536,7 +549,8 @@ func validateOnce(r *request, a attempt, s storage.Storage) (result schemas.Resu
 	if failures := s.ValidateMetadata(a.Write); len(failures) > 0 {
 		result.Errors = append(failures, result.Errors...)
 	}
-	if operation := a.Info.Verb.Operation(); operation != 0 && r.scope.rulesOf(&a.Info).conventions.Concern(&a.Info, operation) {
+	if operation := a.Info.Verb.Operation(); operation != 0 && r.scope.rulesOf(&a.Info).conventions.Concern(&a.Info,
+		operation) {
 		err = checkConventions(r, a, s, &result)
 	}
 	return result, err
@@ -546,7 +560,8 @@ func validateOnce(r *request, a attempt, s storage.Storage) (result schemas.Resu
 func checkConventions(r *request, a attempt, s storage.Storage, result *schemas.Result) error {
 	operation, _ := operationOf(a.Write)
 	describeAs(r, a, operation)
-	o := conventions.Object{Root: a.Object.Root(), Bare: isBare(r), Schema: s.Schema(a.Write), Status: s.StatusPath(), Old: a.Existing.Root()}
+	o := conventions.Object{Root: a.Object.Root(), Bare: isBare(r), Schema: s.Schema(a.Write), Status: s.StatusPath(),
+		Old: a.Existing.Root()}
 	switch {
 	case a.Info.Subresource == "status":
 		o.Part = conventions.StatusAlone

@@ -96,8 +96,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}}}, status: {type: object, properties: {replicas: {type: integer}}}}}}
 `
 
-// TestAllow tries each method on each kind of described path. A 405 lists the methods that are not answered so, and so does
-// an OPTIONS that the gateway answers itself.
+// TestAllow tries each method on each kind of described path. A 405 lists the methods that are not answered so, and so
+// does an OPTIONS that the gateway answers itself.
 func TestAllow(t *testing.T) {
 	const (
 		widget = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"a","resourceVersion":"1"},"spec":{"replicas":1}}`
@@ -137,7 +137,8 @@ func TestAllow(t *testing.T) {
 		{"/other", "{}", all},
 	}
 	server := []kindOfPath{
-		{"/api/v1/namespaces/a/pods/p", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"a"}}`, "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"},
+		{"/api/v1/namespaces/a/pods/p", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"a"}}`,
+			"GET, HEAD, PUT, PATCH, DELETE, OPTIONS"},
 		{"/api/v1/namespaces/a/pods/p/proxy/x", "{}", all},
 		{"/version", "", all},
 	}

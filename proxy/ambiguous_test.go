@@ -14,17 +14,21 @@ import (
 
 // misspelled are paths that servers read as /admin, or below it, and that begin with /pub.
 var misspelled = []string{
-	"/pub/../admin", "/pub/%2e%2e/admin", "/pub/.%2E/admin/users", "/pub/..%2fadmin", "/pub/..%5cadmin", `/pub/..\admin`, "/pub//../../admin", "/pub/./../admin",
-	"/pub/..;/admin", "/pub/..;x=1/admin", "/pub/.;/../admin", "/pub/a/../../admin/x", "/pub/%252e%252e/admin", "/pub/..%252fadmin", "/pub/%2e%2e%2fadmin", "/pub/..%00/admin",
+	"/pub/../admin", "/pub/%2e%2e/admin", "/pub/.%2E/admin/users", "/pub/..%2fadmin", "/pub/..%5cadmin",
+	`/pub/..\admin`, "/pub//../../admin", "/pub/./../admin",
+	"/pub/..;/admin", "/pub/..;x=1/admin", "/pub/.;/../admin", "/pub/a/../../admin/x", "/pub/%252e%252e/admin",
+	"/pub/..%252fadmin", "/pub/%2e%2e%2fadmin", "/pub/..%00/admin",
 	"/pub/..%20/admin", "/pub/%c0%ae%c0%ae/admin",
 }
 
 // misspelledAlone are paths that servers read as /admin, and that begin with neither.
-var misspelledAlone = []string{"//admin", "/%61dmin", "/%2561dmin", "/admin;x", "/admin%2fx", `/admin\x`, "/admin%5cx", "/x/../admin", "/./admin", "/admin%20", "/admin%00", "/admin#x", "//host/admin"}
+var misspelledAlone = []string{"//admin", "/%61dmin", "/%2561dmin", "/admin;x", "/admin%2fx", `/admin\x`, "/admin%5cx",
+	"/x/../admin", "/./admin", "/admin%20", "/admin%00", "/admin#x", "//host/admin"}
 
 // unambiguous are paths that servers read in different ways, all of which are below /pub.
 var unambiguous = []string{
-	"/pub/@scope%2fname", "/pub/a/../b", "/pub/a//b", "/pub/a;v=1", "/pub/a%20b", "/pub/caf%c3%a9", `/pub/a\b`, "/pub/%252f", "/pub/./a", "/pub/a.", "/pub/a%00", "/pub/%61?x=/../admin",
+	"/pub/@scope%2fname", "/pub/a/../b", "/pub/a//b", "/pub/a;v=1", "/pub/a%20b", "/pub/caf%c3%a9", `/pub/a\b`,
+	"/pub/%252f", "/pub/./a", "/pub/a.", "/pub/a%00", "/pub/%61?x=/../admin",
 }
 
 // A pathLog keeps the requests of servers.
@@ -122,8 +126,9 @@ spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: shop, name: r, sectionName: admin}]
 `
 
-// TestAmbiguousPaths: a path that some server reads as one for which something else was decided reaches no server, whatever
-// decides: another route or none, a rule, a limit or a filter, of the configuration, of Gateway API or of an Ingress.
+// TestAmbiguousPaths: a path that some server reads as one for which something else was decided reaches no server,
+// whatever decides: another route or none, a rule, a limit or a filter, of the configuration, of Gateway API or of an
+// Ingress.
 func TestAmbiguousPaths(t *testing.T) {
 	log := &pathLog{}
 	pub, admin := log.server(t, "pub"), log.server(t, "admin")
@@ -138,18 +143,23 @@ func TestAmbiguousPaths(t *testing.T) {
 		configuration, files string
 		control              string // how /admin is answered, twice
 	}{
-		"configuration, another upstream": {upstreams + "- {pathPrefix: /admin, upstream: admin}\n", "", "200 admin /admin, 200 admin /admin"},
-		"configuration, no other route":   {upstreams, "", "404, 404"},
-		"configuration, what is closed":   {upstreams + "- {pathPrefix: /admin, upstream: pub, undescribed: Deny}\n", "", "404, 404"},
-		"configuration, a prefix":         {upstreams + "- {pathPrefix: /admin, upstream: pub, stripPrefix: true}\n", "", "200 pub /, 200 pub /"},
+		"configuration, another upstream": {upstreams + "- {pathPrefix: /admin, upstream: admin}\n", "",
+			"200 admin /admin, 200 admin /admin"},
+		"configuration, no other route": {upstreams, "", "404, 404"},
+		"configuration, what is closed": {upstreams + "- {pathPrefix: /admin, upstream: pub, undescribed: Deny}\n",
+			"", "404, 404"},
+		"configuration, a prefix": {upstreams + "- {pathPrefix: /admin, upstream: pub, stripPrefix: true}\n",
+			"", "200 pub /, 200 pub /"},
 		"configuration, a limit": {
 			upstreams + "- {name: admin, pathPrefix: /admin, upstream: pub}\n",
 			"apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: few}\nspec: {requests: 1, periodSeconds: 86400, route: admin}\n",
 			"200 pub /admin, 429",
 		},
-		"HTTPRoute, another Service": {"", httpRoute(adminMatch + ", backendRefs: [{name: admin, port: 80}]}\n"), "200 admin /admin, 200 admin /admin"},
-		"HTTPRoute, no other rule":   {"", httpRoute(""), "404, 404"},
-		"HTTPRoute, a limit":         {"", httpRoute(adminMatch+", backendRefs: [{name: pub, port: 80}]}\n") + fewOf, "200 pub /admin, 429"},
+		"HTTPRoute, another Service": {"", httpRoute(adminMatch + ", backendRefs: [{name: admin, port: 80}]}\n"),
+			"200 admin /admin, 200 admin /admin"},
+		"HTTPRoute, no other rule": {"", httpRoute(""), "404, 404"},
+		"HTTPRoute, a limit": {"", httpRoute(adminMatch+", backendRefs: [{name: pub, port: 80}]}\n") + fewOf,
+			"200 pub /admin, 429"},
 		"HTTPRoute, header lines": {
 			"", httpRoute(adminMatch + ", backendRefs: [{name: pub, port: 80}], filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X-Edited, value: 'yes'}]}}]}\n"),
 			"200 pub /adminyes, 200 pub /adminyes",
@@ -172,8 +182,9 @@ func TestAmbiguousPaths(t *testing.T) {
 				"  rules: [{matches: [{method: {service: admin}}], backendRefs: [{name: admin, port: 80}]}]\n",
 			"503, 503", // the server does not speak HTTP/2
 		},
-		"Ingress, another Service": {"", ingressClass + ingress("i", "/pub", "pub") + ingress("j", "/admin", "admin"), "200 admin /admin, 200 admin /admin"},
-		"Ingress, no other path":   {"", ingressClass + ingress("i", "/pub", "pub"), "404, 404"},
+		"Ingress, another Service": {"", ingressClass + ingress("i", "/pub", "pub") + ingress("j", "/admin", "admin"),
+			"200 admin /admin, 200 admin /admin"},
+		"Ingress, no other path": {"", ingressClass + ingress("i", "/pub", "pub"), "404, 404"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var address string
@@ -255,7 +266,8 @@ func TestAmbiguousElsewhere(t *testing.T) {
 	_, plain := configured(t, fmt.Sprintf("upstreams:\n- {name: api, endpoints: ['%s'], dialect: Plain}\n", api.URL))
 	_, byHost := configured(t, fmt.Sprintf("upstreams:\n- {name: api, endpoints: ['%s'], dialect: Plain}\nroutes:\n- {host: other, upstream: api}\n- {upstream: api}\n", api.URL))
 	for _, address := range []string{plain, byHost} {
-		for _, path := range append(append(append([]string{"/pkg/@scope%2fname"}, misspelled...), misspelledAlone...), unambiguous...) {
+		for _, path := range append(append(append([]string{"/pkg/@scope%2fname"}, misspelled...), misspelledAlone...),
+			unambiguous...) {
 			if code, content := askRaw(t, address, path); code != http.StatusOK || content != "api "+path {
 				t.Errorf("%s is answered %d %s", path, code, content)
 			}
@@ -263,8 +275,9 @@ func TestAmbiguousElsewhere(t *testing.T) {
 	}
 }
 
-// TestAmbiguousLimits: a path that some server reads as one that a limit counts in another way is refused, though all paths have
-// one route. A path that is counted alike in all of its readings passes, and so does one of which files say how it is spelled.
+// TestAmbiguousLimits: a path that some server reads as one that a limit counts in another way is refused, though all
+// paths have one route. A path that is counted alike in all of its readings passes, and so does one of which files say
+// how it is spelled.
 func TestAmbiguousLimits(t *testing.T) {
 	log := &pathLog{}
 	api := log.server(t, "api")
@@ -291,17 +304,22 @@ func TestAmbiguousLimits(t *testing.T) {
 		},
 		"a condition about a part": {
 			"  match: {matchConditions: [{name: admin, expression: \"request.path.contains('admin')\"}]}\n",
-			[]string{"/pub/%61dmin", "/pub/admin/..", "/pub/x;admin"}, []string{"/pub/a%20b", "/pub/x/../y", "/pub/admin/%20"},
+			[]string{"/pub/%61dmin", "/pub/admin/..", "/pub/x;admin"},
+			[]string{"/pub/a%20b", "/pub/x/../y", "/pub/admin/%20"},
 		},
-		"a key":          {"  keyExpression: request.path\n", []string{"/pub/@scope%2fname", "/a/../b", "/a;b"}, []string{"/a%20b", "/caf%C3%A9"}},
-		"a cost":         {"  cost: \"request.path.startsWith('/dear') ? 10 : 1\"\n", []string{"/x/../dear", "/%64ear"}, []string{"/dear/a%2fb", "/x/../y"}},
+		"a key": {"  keyExpression: request.path\n", []string{"/pub/@scope%2fname", "/a/../b", "/a;b"},
+			[]string{"/a%20b", "/caf%C3%A9"}},
+		"a cost": {"  cost: \"request.path.startsWith('/dear') ? 10 : 1\"\n", []string{"/x/../dear", "/%64ear"},
+			[]string{"/dear/a%2fb", "/x/../y"}},
 		"something else": {"  match: {matchConditions: [{name: get, expression: \"request.verb == 'get'\"}]}\n", nil, append(append([]string{}, misspelled...), unambiguous...)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, address := configured(t, fmt.Sprintf("upstreams:\n- {name: api, endpoints: ['%s'], dialect: Plain}\n", api.URL), limit(c.terms))
+			_, address := configured(t, fmt.Sprintf("upstreams:\n- {name: api, endpoints: ['%s'], dialect: Plain}\n",
+				api.URL), limit(c.terms))
 			for _, path := range c.refused {
 				code, content := askRaw(t, address, path)
-				if code != http.StatusBadRequest || !strings.Contains(content, "which the rate limit 'few' counts in another way") {
+				if code != http.StatusBadRequest ||
+					!strings.Contains(content, "which the rate limit 'few' counts in another way") {
 					t.Errorf("%s is answered %d %s", path, code, content)
 				}
 			}

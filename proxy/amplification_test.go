@@ -27,12 +27,12 @@ const (
 	perPolicy = 16 << 20
 )
 
-// TestMemoryAmplification shows that nothing a client sends takes more than 100 times its own size in memory. All that is
-// allocated from the first byte of a request to the last of its answer is counted, garbage included, so
+// TestMemoryAmplification shows that nothing a client sends takes more than 100 times its own size in memory. All that
+// is allocated from the first byte of a request to the last of its answer is counted, garbage included, so
 // that neither the moment of a collection nor the moment of a measurement decides anything. The pools
 // are emptied before each request. Client and
-// backend are in the same process, and count against the gateway. What a policy's own defaults add to an object counts as
-// sent, for it is the policy that says how much that is; the object is bounded with them.
+// backend are in the same process, and count against the gateway. What a policy's own defaults add to an object counts
+// as sent, for it is the policy that says how much that is; the object is bounded with them.
 func TestMemoryAmplification(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends a megabyte a hundred times, one after the other")
@@ -82,13 +82,15 @@ func TestMemoryAmplification(t *testing.T) {
 		{"escapes that are echoed", set(`"text":"` + fill(`\u0001`) + `"`), false, "422"},
 		{"escapes in a key", set(`"` + fill(`\u00e9`) + `":1`), false, "201"},
 		{"a long key", set(`"` + fill("k") + `":1`), false, "201"},
-		{"long unknown keys", set(`"` + strings.Repeat("k", size/2) + `":1,"` + strings.Repeat("l", size/2) + `":1`), false, "201"},
+		{"long unknown keys", set(`"` + strings.Repeat("k", size/2) + `":1,"` + strings.Repeat("l", size/2) + `":1`),
+			false, "201"},
 		{"text of the wrong form", set(`"text":"` + fill("A") + `"`), false, "422"},
 		{"text of control characters", set(`"text":"` + fill("\u007f") + `"`), false, "422"},
 		{"text that expressions lengthen", set(`"text":"` + fill("a") + `"`), false, "422"},
 		{"numbers that are all too small", set(`"numbers":[` + list("0") + `]`), false, "422"},
 		{"words that are all unknown", set(`"words":[` + list(`"x"`) + `]`), false, "422"},
-		{"long words that are unknown", set(`"words":[` + list(`"`+strings.Repeat("x", 10_000)+`"`) + `]`), false, "422"},
+		{"long words that are unknown", set(`"words":[` + list(`"`+strings.Repeat("x", 10_000)+`"`) + `]`), false,
+			"422"},
 		{"members that are all too long", set(`"names":{` + keys(`"xx"`) + `}`), false, "422"},
 		{"lists of the wrong type", set(`"numbers":[` + list("[]") + `]`), false, "422"},
 		{"an object of the wrong type", set(`"text":{` + keys("0") + `}`), false, "422"},
@@ -96,7 +98,8 @@ func TestMemoryAmplification(t *testing.T) {
 		{"defaults", set(`"defaulted":[` + list("{}")[:100_001] + `]`), false, "201"},
 		{"loops over a list", set(`"free":[` + list("1") + `]`), false, "422"},
 		{"loops that build lists", set(`"words":[` + list(`"one"`) + `]`), false, "422"},
-		{"loops that build lists of a short one", set(`"words":[` + strings.Repeat(`"one",`, 2999) + `"one"]`), false, "422"},
+		{"loops that build lists of a short one", set(`"words":[` + strings.Repeat(`"one",`, 2999) + `"one"]`), false,
+			"422"},
 		{"a name that is long", `{"metadata":{"name":"` + fill("n") + `"}}`, false, "400 422"},
 		{"a kind that is long", `{"kind":"` + fill("n") + `"}`, false, "400"},
 		{"a version of control characters", `{"apiVersion":"` + fill(`\u0001`) + `"}`, false, "400"},
@@ -104,14 +107,20 @@ func TestMemoryAmplification(t *testing.T) {
 		{"spaces", set(fill(" ")), false, "201"},
 		{"patch of 10,000 operations", operations(10_000, `{"op":"add","path":"/spec/a","value":1}`), true, "200 201"},
 		{"patch of more operations", operations(10_001, `{"op":"add","path":"/spec/a","value":1}`), true, "413"},
-		{"patch that appends", `[{"op":"add","path":"/spec/free/x","value":[]},` + operations(9_999, `{"op":"add","path":"/spec/free/x/-","value":{}}`)[1:], true, "200 201"},
-		{"patch that prepends", `[{"op":"add","path":"/spec/free/x","value":[{}]},` + operations(9_999, `{"op":"add","path":"/spec/free/x/0","value":{}}`)[1:], true, "200 201"},
-		{"patch that sets one value again and again", operations(100, `{"op":"add","path":"/spec/free","value":"`+strings.Repeat("x", 10_000)+`"}`), true, "200 201"},
-		{"patch that copies again and again", operations(10_000, `{"op":"copy","from":"/spec","path":"/spec/a"}`), true, "413 422"},
+		{"patch that appends", `[{"op":"add","path":"/spec/free/x","value":[]},` +
+			operations(9_999, `{"op":"add","path":"/spec/free/x/-","value":{}}`)[1:], true, "200 201"},
+		{"patch that prepends", `[{"op":"add","path":"/spec/free/x","value":[{}]},` +
+			operations(9_999, `{"op":"add","path":"/spec/free/x/0","value":{}}`)[1:], true, "200 201"},
+		{"patch that sets one value again and again",
+			operations(100, `{"op":"add","path":"/spec/free","value":"`+strings.Repeat("x", 10_000)+`"}`), true,
+			"200 201"},
+		{"patch that copies again and again", operations(10_000, `{"op":"copy","from":"/spec","path":"/spec/a"}`), true,
+			"413 422"},
 		{"patch that doubles", doubling(20), true, "413 422"},
 		{"patch that doubles to the end", doubling(11), true, "200 201 413 422"},
 		{"patch with a long path", operations(1, `{"op":"remove","path":"`+fill("/a")+`"}`), true, "422"},
-		{"patch that tests long texts", operations(1, `{"op":"test","path":"/spec","value":"`+fill("a")+`"}`), true, "422"},
+		{"patch that tests long texts", operations(1, `{"op":"test","path":"/spec","value":"`+fill("a")+`"}`), true,
+			"422"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			backend := newSink(t, stored)
@@ -154,7 +163,8 @@ type cost struct {
 	start     string // of the answer's body
 }
 
-// least measures a request three times: what other tests leave running allocates too, and only the least is the request's.
+// least measures a request three times: what other tests leave running allocates too, and only the least is the
+// request's.
 func least(t *testing.T, address, request string) cost {
 	t.Helper()
 	m := measured(t, address, request)
@@ -251,8 +261,8 @@ func TestBodiesInFlight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each connection with its request takes 44 KiB, and memory that grows is taken before what it replaces is given back. An
-	// address may hold fifteen times what is free, so that a ninth body finds no room.
+	// Each connection with its request takes 44 KiB, and memory that grows is taken before what it replaces is given
+	// back. An address may hold fifteen times what is free, so that a ninth body finds no room.
 	const held = (conns+8)*44<<10 + 8<<17
 	c.Limits.BodiesInFlightBytes = held + held/15 + 96<<10
 	set := noPolicies()
@@ -273,7 +283,8 @@ func TestBodiesInFlight(t *testing.T) {
 	testutil.Eventually(t, "all connections wait for bodies", func() bool { return working(g) == conns })
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc+after.StackInuse) - int64(before.HeapAlloc+before.StackInuse); grown > conns*perConn {
+	if grown := int64(after.HeapAlloc+after.StackInuse) - int64(before.HeapAlloc+
+		before.StackInuse); grown > conns*perConn {
 		t.Errorf("each connection that sends nothing of its body takes %d bytes", grown/conns)
 	}
 	if n := g.BodyBytesInFlight(); n != 0 {
@@ -287,12 +298,14 @@ func TestBodiesInFlight(t *testing.T) {
 		nc, br := dial(t, address)
 		send(t, nc, postHead+"Content-Length: 120000\r\n\r\n"+strings.Repeat(" ", part))
 		holders, readers = append(holders, nc), append(readers, br)
-		testutil.Eventually(t, "the body is read", func() bool { return g.BodyBytesInFlight() == int64(len(holders))<<17 })
+		testutil.Eventually(t, "the body is read",
+			func() bool { return g.BodyBytesInFlight() == int64(len(holders))<<17 })
 	}
 	for _, framing := range []string{"Content-Length: 120000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n1d4c0\r\n"} {
 		nc, br := dial(t, address)
 		send(t, nc, postHead+framing+strings.Repeat(" ", part))
-		if got, closes := readAnswer(t, br, false); got.StatusCode != 503 || !closes || got.Header.Get("Retry-After") != "1" {
+		if got, closes := readAnswer(t, br, false); got.StatusCode != 503 || !closes ||
+			got.Header.Get("Retry-After") != "1" {
 			t.Errorf("beyond the budget: answered %d, close %v: %s", got.StatusCode, closes, got.Content)
 		}
 	}
@@ -321,7 +334,8 @@ func TestTinyChunks(t *testing.T) {
 	request := postHead + "Transfer-Encoding: chunked\r\n\r\n" + chunks(body, 1)
 	m := measured(t, address, request)
 	if m.code != 200 || backend.received.Load() != int64(len(body)) {
-		t.Errorf("answered %d %s; the backend got %d bytes, want %d", m.code, m.start, backend.received.Load(), len(body))
+		t.Errorf("answered %d %s; the backend got %d bytes, want %d", m.code, m.start, backend.received.Load(),
+			len(body))
 	}
 	if most := int64(8*len(request) + perRequest); m.allocated > most {
 		t.Errorf("%d bytes made the gateway allocate %d, which is more than %d", len(request), m.allocated, most)

@@ -45,7 +45,8 @@ func respond(r *request) *detachedAnswer {
 		return detach(r)
 	case answer.IsStream():
 		// How a stream ends shows on the connection; the answer's code is sent already.
-		sent, err := r.incoming.SendStream(&answer.Response, flowOf(&r.incoming.Head, r.Request), r.Editor, readAheadOf(r))
+		sent, err := r.incoming.SendStream(&answer.Response, flowOf(&r.incoming.Head, r.Request), r.Editor,
+			readAheadOf(r))
 		r.telemetry.record.Spent.Sent = sent
 		if err != nil && !r.incoming.Answered() {
 			sendRefusal(r, err)
@@ -57,8 +58,9 @@ func respond(r *request) *detachedAnswer {
 	return nil
 }
 
-// readAheadOf has an answer that comes as a stream read from the backend as far as the client's share of the memory goes, if the
-// request has a place among those that are served: it is done then, but for what the client has yet to take.
+// readAheadOf has an answer that comes as a stream read from the backend as far as the client's share of the memory
+// goes, if the request has a place among those that are served: it is done then, but for what the client has yet to
+// take.
 func readAheadOf(r *request) *server.ReadAhead {
 	if !r.limits.charges.Flying() {
 		return nil
@@ -119,9 +121,9 @@ func (g *Gateway) answerOf(s *scope, i *resource.Info) []answerStep {
 	return all
 }
 
-// serveWithin serves the request within the memory that it may have, and for as long as its client waits: one that was refused
-// memory, or its turn, is refused, and one whose client has left is over, whatever a step of its way, or a policy within it,
-// made of that.
+// serveWithin serves the request within the memory that it may have, and for as long as its client waits: one that was
+// refused memory, or its turn, is refused, and one whose client has left is over, whatever a step of its way, or a
+// policy within it, made of that.
 func serveWithin(r *request) error {
 	err := runStages(r)
 	if err != nil && r.incoming.Client.HasLeft() {
@@ -184,8 +186,8 @@ func isDetachable(r *request) bool {
 	return r.incoming.IsDetached() && r.Response.IsStream() && (e == nil || e.HasEvents())
 }
 
-// checkOpened refuses an extended CONNECT whose answer is a 2xx without a tunnel: its client would take that for an open
-// WebSocket.
+// checkOpened refuses an extended CONNECT whose answer is a 2xx without a tunnel: its client would take that for an
+// open WebSocket.
 func checkOpened(r *request) error {
 	answer := &r.Response
 	if !r.incoming.Head.IsExtendedConnect() || r.upgrade.tunnel != nil || answer.Status()/100 != 2 {
@@ -193,14 +195,15 @@ func checkOpened(r *request) error {
 	}
 	code := answer.Status()
 	answer.Discard()
-	return status.Coded(http.StatusBadGateway, fmt.Sprintf("the handshake of WebSocket was answered %d, which opens none", code))
+	return status.Coded(http.StatusBadGateway,
+		fmt.Sprintf("the handshake of WebSocket was answered %d, which opens none", code))
 }
 
 // strictTransport is the header by which browsers learn to use https alone.
 const strictTransport = "Strict-Transport-Security"
 
-// showTransport says in an answer over TLS that browsers are to use https alone, if the listener asks for it. What a backend
-// says of it is not for the host that the browser knows.
+// showTransport says in an answer over TLS that browsers are to use https alone, if the listener asks for it. What a
+// backend says of it is not for the host that the browser knows.
 func showTransport(r *request, answer *storage.Response) {
 	l := r.listener
 	if l == nil {
@@ -273,8 +276,8 @@ func addWarnings(r *request) {
 	cors.Expose(&r.Response.Response, "Warning")
 }
 
-// isEndless reports whether the answer seems to consist of events, and to go on for as long as both sides like: a watch, of
-// paths too that no policy file describes, or a stream of events.
+// isEndless reports whether the answer seems to consist of events, and to go on for as long as both sides like: a
+// watch, of paths too that no policy file describes, or a stream of events.
 func isEndless(r *storage.Request) bool {
 	i := &r.Info
 	watch, _ := i.Param("watch")
@@ -289,10 +292,10 @@ func isEventStream(r *storage.Request) bool {
 	return bytes.EqualFold(bytes.TrimSpace(media), []byte("text/event-stream"))
 }
 
-// mayEndEarly reports whether a shutdown may end the answer after any event, as a complete one, because its client is known
-// to ask again for what follows: a watch of a resource, as Kubernetes has them, or what an EventSource of a browser reads,
-// which sends GET. Of any other answer the client would take a part for the whole: what a POST streams is an answer that it
-// does not ask for again, and what undescribed paths stream is not known.
+// mayEndEarly reports whether a shutdown may end the answer after any event, as a complete one, because its client is
+// known to ask again for what follows: a watch of a resource, as Kubernetes has them, or what an EventSource of a
+// browser reads, which sends GET. Of any other answer the client would take a part for the whole: what a POST streams
+// is an answer that it does not ask for again, and what undescribed paths stream is not known.
 func mayEndEarly(h *message.Head, r *storage.Request) bool {
 	if string(h.Method) != http.MethodGet {
 		return false

@@ -54,7 +54,8 @@ func auditReport(r *request) {
 	noteKind(r)
 	for _, f := range r.attempt.report.IgnoredFailures() {
 		if times, tell := r.gateway.often.ignored.Allow(f.Policy, time.Now()); tell {
-			r.gateway.log.Warn("a policy failed and is set to be ignored then", "policy", f.Policy, "cause", shownText(r, f.Err.Error()), "times", times)
+			r.gateway.log.Warn("a policy failed and is set to be ignored then", "policy", f.Policy, "cause",
+				shownText(r, f.Err.Error()), "times", times)
 		}
 		r.gateway.metrics.PolicyIgnored(f.Policy)
 	}
@@ -75,8 +76,10 @@ func auditReport(r *request) {
 		return // the audit log has them
 	}
 	noted := make([]slog.Attr, 0, len(annotations)+5)
-	noted = append(noted, slog.String("verb", r.Info.VerbName()), slog.String("resource", r.Info.GroupResource().String()),
-		slog.String("namespace", r.Info.Namespace), slog.String("name", r.attempt.attributes.Name()), slog.String("user", r.who.user.Name))
+	noted = append(noted, slog.String("verb", r.Info.VerbName()),
+		slog.String("resource", r.Info.GroupResource().String()),
+		slog.String("namespace", r.Info.Namespace), slog.String("name", r.attempt.attributes.Name()),
+		slog.String("user", r.who.user.Name))
 	for _, n := range annotations {
 		noted = append(noted, slog.String(n.Key, shownText(r, n.Value)))
 	}
@@ -92,7 +95,8 @@ func auditTerms(r *request) {
 	r.attempt.report.Settle()
 	failures := r.attempt.report.TriedFailures()
 	for i, f := range failures {
-		switch isCounted := slices.ContainsFunc(failures[:i], func(o admission.TriedFailure) bool { return o.Policy == f.Policy && o.Failed == f.Failed }); {
+		switch isCounted := slices.ContainsFunc(failures[:i],
+			func(o admission.TriedFailure) bool { return o.Policy == f.Policy && o.Failed == f.Failed }); {
 		case isCounted:
 		case f.Failed:
 			countError(r, f.Policy, f.Binding, f.Message, "a policy that is only tried failed")
@@ -120,8 +124,8 @@ func noteConventions(r *request) {
 	r.attempt.checked = conventions.Result{}
 }
 
-// notedIn returns the policies that would have refused a request, and the exceptions by which policies were not asked, for
-// its record.
+// notedIn returns the policies that would have refused a request, and the exceptions by which policies were not asked,
+// for its record.
 func notedIn(r *admission.Report) (n telemetry.Noted) {
 	for _, f := range r.TriedFailures() {
 		if f.Failed {
@@ -166,8 +170,9 @@ func recordEvents(r *request, code int) {
 	}
 	i := &r.Info
 	about := &corev1.ObjectReference{ // which outlives the request
-		APIVersion: strings.Clone(schema.GroupVersion{Group: i.Group, Version: i.Version}.String()), Kind: r.telemetry.kind,
-		Namespace: strings.Clone(i.ObjectNamespace()), Name: strings.Clone(cmp.Or(i.Name, string(r.telemetry.object))),
+		APIVersion: strings.Clone(schema.GroupVersion{Group: i.Group, Version: i.Version}.String()),
+		Kind:       r.telemetry.kind,
+		Namespace:  strings.Clone(i.ObjectNamespace()), Name: strings.Clone(cmp.Or(i.Name, string(r.telemetry.object))),
 	}
 	action := i.VerbName()
 	if denials := r.attempt.report.Denials(); len(denials) > 0 && code >= http.StatusBadRequest {
@@ -182,7 +187,8 @@ func recordEvents(r *request, code int) {
 		return
 	}
 	for _, f := range r.attempt.report.IgnoredFailures() {
-		r.route.backend.events.Record(about, events.Failed, action, shownText(r, fmt.Sprintf("the policy '%s' failed and is set to be ignored then: %v", f.Policy, f.Err)))
+		r.route.backend.events.Record(about, events.Failed, action,
+			shownText(r, fmt.Sprintf("the policy '%s' failed and is set to be ignored then: %v", f.Policy, f.Err)))
 		return // one says that there is something to look at
 	}
 }
@@ -191,7 +197,8 @@ func recordEvents(r *request, code int) {
 func countDenials(r *request) {
 	for _, d := range r.attempt.report.Denials() {
 		if !d.Failed {
-			r.gateway.metrics.AdmissionDenied(d.Policy, r.Info.Resource, string(cmp.Or(d.Reason, metav1.StatusReasonInvalid)))
+			r.gateway.metrics.AdmissionDenied(d.Policy, r.Info.Resource,
+				string(cmp.Or(d.Reason, metav1.StatusReasonInvalid)))
 			continue
 		}
 		countError(r, d.Policy, d.Binding, d.Cause.Message, "a policy failed, and the request is refused")
@@ -222,8 +229,8 @@ func undecided(r *request) error {
 // auditID is by what a client, the gateway's audit log and the backend's name a request.
 const auditID = "Audit-Id"
 
-// beginRecording begins to record the request, as the audit Policy asks for. A log that must not lose an event, and has no
-// room for one, refuses the request.
+// beginRecording begins to record the request, as the audit Policy asks for. A log that must not lose an event, and has
+// no room for one, refuses the request.
 func beginRecording(r *request) error {
 	to := r.gateway.observers.audit
 	head, peer := &r.incoming.Head, r.incoming.Peer()

@@ -38,8 +38,10 @@ func (k *keptEvents) Write(_ context.Context, lines []byte) (int, error) {
 // audited starts a gateway that records events in a sink.
 func audited(t *testing.T, backend string, to *keptEvents, mode audit.Mode, policy string) *watched {
 	t.Helper()
-	w := &watched{Gateway: gatewayFor(t, policiestest.Write(t, observedPolicies+"---\n"+policy), backend, []string{"policies=widgets"})}
-	log := audit.New(audit.Options{Mode: mode, QueueBytes: 1 << 20, Backoff: time.Second, MaxBackoff: time.Second}, audit.Waiting{Sink: to})
+	w := &watched{Gateway: gatewayFor(t, policiestest.Write(t, observedPolicies+"---\n"+policy), backend,
+		[]string{"policies=widgets"})}
+	log := audit.New(audit.Options{Mode: mode, QueueBytes: 1 << 20, Backoff: time.Second, MaxBackoff: time.Second},
+		audit.Waiting{Sink: to})
 	w.observers.audit = &audit.Auditor{Log: log, MaxEvent: 100 << 10}
 	w.address = startGateway(t, w.Gateway)
 	return w
@@ -114,8 +116,8 @@ func TestAuditRefuses(t *testing.T) {
 	}
 }
 
-// The body of an answer that goes on without its handler is recorded in the events of its own request, and not in the events
-// of the request that the handler serves next.
+// The body of an answer that goes on without its handler is recorded in the events of its own request, and not in the
+// events of the request that the handler serves next.
 func TestAuditDetachedAnswer(t *testing.T) {
 	url, conns := driven(t)
 	to := &keptEvents{}
@@ -125,7 +127,8 @@ kind: Policy
 rules: [{level: RequestResponse, omitStages: [RequestReceived, ResponseStarted]}]
 `)
 	const next = "GET /next HTTP/1.1\r\nHost: gw\r\nUser-Agent: test\r\n\r\n"
-	long, source := ask(t, w.address, conns, "/long?watch=false", "1.1", chunkedHead) // it may last, for all that is known
+	// it may last, for all that is known
+	long, source := ask(t, w.address, conns, "/long?watch=false", "1.1", chunkedHead)
 	send(t, source, chunk(`{"long":[1`))
 	expect(t, long.Body, `{"long":[1`)
 	client, br := dial(t, w.address)

@@ -58,7 +58,8 @@ func (b *backend) sendAs(ctx context.Context, r state.Request, contentType strin
 	return answer, err
 }
 
-func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType string, span *tracing.Question) (state.Answer, error) {
+func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType string,
+	span *tracing.Question) (state.Answer, error) {
 	head, err := b.ownHead(r.Method, r.Target, len(r.Body), contentType, cmp.Or(r.Accept, storage.JSON))
 	if err != nil {
 		return state.Answer{}, err
@@ -90,7 +91,8 @@ const maxEvent = 64 << 10
 func (g *common) recordEvents(b *backend) {
 	b.events = events.New(events.Options{
 		Send: func(ctx context.Context, method, target, contentType string, body []byte) (int, []byte, error) {
-			a, err := b.sendAs(ctx, state.Request{Method: method, Target: target, Body: body, Limit: maxEvent}, contentType)
+			a, err := b.sendAs(ctx, state.Request{Method: method, Target: target, Body: body, Limit: maxEvent},
+				contentType)
 			return a.Code, a.Body, err
 		},
 		Ended: func(o events.Outcome, err error) {
@@ -105,8 +107,8 @@ func (g *common) recordEvents(b *backend) {
 	})
 }
 
-// recordOwn lets what happens to the gateway itself be recorded as Events about its Pod, at the first backend that takes
-// Events.
+// recordOwn lets what happens to the gateway itself be recorded as Events about its Pod, at the first backend that
+// takes Events.
 func (g *Gateway) recordOwn() {
 	at := slices.IndexFunc(g.routes.backends, func(b *backend) bool { return b.events != nil })
 	switch {
@@ -182,7 +184,8 @@ func (b *backend) ownHead(method, target string, length int, contentType, accept
 
 // appendOwn appends to method and target what all heads of the gateway's own account have.
 func (b *backend) appendOwn(head []byte, accept string) ([]byte, error) {
-	head = append(append(append(head, " HTTP/1.1\r\nHost: "...), b.host...), "\r\nUser-Agent: "+storage.Via+"\r\nAccept: "+accept+"\r\n"...)
+	head = append(append(append(head, " HTTP/1.1\r\nHost: "...), b.host...), "\r\nUser-Agent: "+storage.Via+
+		"\r\nAccept: "+accept+"\r\n"...)
 	return b.authorize(head)
 }
 
@@ -199,10 +202,11 @@ func (b *backend) appendOwnGet(head, target []byte) ([]byte, error) {
 // what the gateway asks on its own account, and nothing else, unless the gateway names the user to
 // the backend with each request.
 //
-// peer says how the servers of a backend of a routing.Table are known by TLS, and what is shown to them with each request; nil
-// leaves that to the settings.
+// peer says how the servers of a backend of a routing.Table are known by TLS, and what is shown to them with each
+// request; nil leaves that to the settings.
 func (g *common) connect(b *backend, u *config.UpstreamSpec, peer *credentials.Peer, before *backend) (err error) {
-	if b.account, err = credentials.WatchServiceAccount(b.files, "the upstream '"+u.Name+"'", u.ClientConfig()); err != nil {
+	if b.account, err = credentials.WatchServiceAccount(b.files, "the upstream '"+u.Name+"'",
+		u.ClientConfig()); err != nil {
 		return err
 	}
 	if u.ClientConfig().Insecure {

@@ -30,7 +30,8 @@ func clientConfig(u *config.UpstreamSpec) upstream.Config {
 	c := upstream.Config{
 		Endpoints:     u.Servers(),
 		ResolvePeriod: u.ResolvePeriodSeconds.Duration(),
-		Protocol:      map[config.HTTPProtocol]upstream.Protocol{config.HTTP2Protocol: upstream.HTTP2, config.AutoProtocol: upstream.Auto}[u.SpokenProtocol()],
+		Protocol: map[config.HTTPProtocol]upstream.Protocol{config.HTTP2Protocol: upstream.HTTP2,
+			config.AutoProtocol: upstream.Auto}[u.SpokenProtocol()],
 		Timeouts: upstream.Timeouts{
 			Connect: u.ConnectTimeoutSeconds.Duration(),
 			Answer:  u.ResponseTimeoutSeconds.Duration(),
@@ -46,9 +47,11 @@ func clientConfig(u *config.UpstreamSpec) upstream.Config {
 		},
 		Ejection: balance.Ejection{
 			Failures: int(u.Ejection.ConsecutiveFailures),
-			// An API server that answers 503 may speak of one that is behind it, and which a client chooses by the path.
+			// An API server that answers 503 may speak of one that is behind it, and which a client chooses by the
+			// path.
 			Answers: u.Dialect == config.Plain,
-			Base:    u.Ejection.BaseSeconds.Duration(), Max: u.Ejection.MaxSeconds.Duration(), Percent: int(u.Ejection.MaxEjectedPercent),
+			Base:    u.Ejection.BaseSeconds.Duration(), Max: u.Ejection.MaxSeconds.Duration(),
+			Percent: int(u.Ejection.MaxEjectedPercent),
 		},
 		SlowStart: u.SlowStartSeconds.Duration(),
 		Retries:   &balance.RetryBudget{Percent: int(u.Retries.BudgetPercent), PerSecond: int(u.Retries.MinPerSecond)},
@@ -61,12 +64,14 @@ func clientConfig(u *config.UpstreamSpec) upstream.Config {
 	}
 	if h := u.HealthCheck; h != nil {
 		c.HealthCheck = &upstream.HealthCheck{
-			Path: u.BasePath() + h.Path, Period: h.PeriodSeconds.Duration(), Timeout: h.TimeoutSeconds.Duration(), Status: int(h.ExpectedStatus),
+			Path: u.BasePath() + h.Path, Period: h.PeriodSeconds.Duration(), Timeout: h.TimeoutSeconds.Duration(),
+			Status:     int(h.ExpectedStatus),
 			Thresholds: balance.Thresholds{Unhealthy: int(h.UnhealthyThreshold), Healthy: int(h.HealthyThreshold)},
 		}
 	}
 	if b := u.CircuitBreaker; b != nil {
-		c.Breaker = circuit.Policy{Failures: int(b.ConsecutiveFailures), Open: b.OpenSeconds.Duration(), MaxOpen: b.MaxOpenSeconds.Duration()}
+		c.Breaker = circuit.Policy{Failures: int(b.ConsecutiveFailures), Open: b.OpenSeconds.Duration(),
+			MaxOpen: b.MaxOpenSeconds.Duration()}
 	}
 	return c
 }
@@ -88,8 +93,8 @@ func (g *Gateway) Upstreams() []Upstream {
 	return all
 }
 
-// ProofOf returns who compares the preconditions of requests of a method at an upstream now. It is not ok if that does not
-// depend on what the upstream was seen to do.
+// ProofOf returns who compares the preconditions of requests of a method at an upstream now. It is not ok if that does
+// not depend on what the upstream was seen to do.
 func (g *Gateway) ProofOf(upstream string, r *resource.Resource, method string) (p plain.Proof, ok bool) {
 	for _, b := range g.routes.backends {
 		if b.name == upstream {
@@ -140,13 +145,15 @@ func (g *common) upstreamFailed(name string, err *upstream.Error) {
 // upstreamUnproved warns the operator that a backend is not what the configuration says.
 func (g *common) upstreamUnproved(name string, lack error) {
 	if times, isDue := g.often.failures.Allow(name+" unproved", time.Now()); isDue {
-		g.log.Warn("no dry run is sent to an upstream of the dialect Kubernetes", "upstream", name, "cause", lack, "times", times)
+		g.log.Warn("no dry run is sent to an upstream of the dialect Kubernetes", "upstream", name, "cause", lack,
+			"times", times)
 	}
 }
 
 // accountLacks warns the operator of a right that the gateway's own account would need.
 func (g *common) accountLacks(name string, rule *status.AccessRule, reason string) {
-	if times, isDue := g.often.failures.Allow(name+" lacks "+rule.Group+"/"+rule.Name()+" "+rule.Verb, time.Now()); isDue {
+	if times, isDue := g.often.failures.Allow(name+" lacks "+rule.Group+"/"+rule.Name()+" "+rule.Verb,
+		time.Now()); isDue {
 		g.log.Warn("the gateway's own account lacks a right, so that policies cannot judge requests", "upstream", name,
 			"rule", rule.String(), "cause", reason, "times", times)
 	}
@@ -225,7 +232,8 @@ func (g *common) upstreamChanged(name string, c balance.Change) {
 	}
 	g.log.Log(context.Background(), level, message, attributes...)
 	s := events.Subject{Kind: events.Upstream, Name: name, Part: c.Endpoint}
-	switch note := strings.TrimSuffix("upstream "+name+": "+strings.TrimSuffix(message+": "+c.Endpoint, ": ")+": "+c.Cause, ": "); c.Event {
+	switch note := strings.TrimSuffix("upstream "+name+": "+strings.TrimSuffix(message+": "+c.Endpoint, ": ")+": "+
+		c.Cause, ": "); c.Event {
 	case balance.Ejected, balance.Unhealthy, balance.LookupFailed, balance.CircuitOpened:
 		g.Own().Fails(s, note)
 	case balance.Readmitted, balance.Healthy, balance.AddressesChanged, balance.CircuitClosed:

@@ -28,23 +28,27 @@ import (
 // Each setting reaches the client of the backend.
 func TestClientConfig(t *testing.T) {
 	u := config.UpstreamSpec{
-		Endpoints: []string{"http://a"}, Dialect: config.Plain, Protocol: config.AutoProtocol, ConnectTimeoutSeconds: 1, ResponseTimeoutSeconds: 2, BodyTimeoutSeconds: 3, StreamTimeoutSeconds: 4,
+		Endpoints: []string{"http://a"}, Dialect: config.Plain, Protocol: config.AutoProtocol, ConnectTimeoutSeconds: 1,
+		ResponseTimeoutSeconds: 2, BodyTimeoutSeconds: 3, StreamTimeoutSeconds: 4,
 		IdleTimeoutSeconds: 5, QueueTimeoutSeconds: 6, MaxConnections: 7,
 		Balance: config.Balance{
 			ResolvePeriodSeconds: 8, MaxConnectionsPerEndpoint: 9, MaxPendingRequests: 10,
-			Ejection:    config.Ejection{ConsecutiveFailures: 11, BaseSeconds: 12, MaxSeconds: 13, MaxEjectedPercent: 14},
-			HealthCheck: &config.HealthCheck{Path: "/readyz", PeriodSeconds: 15, TimeoutSeconds: 16, UnhealthyThreshold: 17, HealthyThreshold: 18, ExpectedStatus: 19},
-			Retries:     config.Retries{BudgetPercent: 20, MinPerSecond: 21}, SlowStartSeconds: 25,
+			Ejection: config.Ejection{ConsecutiveFailures: 11, BaseSeconds: 12, MaxSeconds: 13, MaxEjectedPercent: 14},
+			HealthCheck: &config.HealthCheck{Path: "/readyz", PeriodSeconds: 15, TimeoutSeconds: 16,
+				UnhealthyThreshold: 17, HealthyThreshold: 18, ExpectedStatus: 19},
+			Retries: config.Retries{BudgetPercent: 20, MinPerSecond: 21}, SlowStartSeconds: 25,
 			CircuitBreaker: &config.CircuitBreaker{ConsecutiveFailures: 22, OpenSeconds: 23, MaxOpenSeconds: 24},
 		},
 	}
 	want := upstream.Config{
 		Endpoints: []string{"http://a"}, ResolvePeriod: 8 * time.Second, Protocol: upstream.Auto,
 		Timeouts: upstream.Timeouts{
-			Connect: time.Second, Answer: 2 * time.Second, Body: 3 * time.Second, Stream: 4 * time.Second, Idle: 5 * time.Second,
+			Connect: time.Second, Answer: 2 * time.Second, Body: 3 * time.Second, Stream: 4 * time.Second,
+			Idle: 5 * time.Second,
 		},
-		Limits:   upstream.Limits{Wait: 6 * time.Second, Conns: 7, ConnsPerEndpoint: 9, Pending: 10},
-		Ejection: balance.Ejection{Failures: 11, Answers: true, Base: 12 * time.Second, Max: 13 * time.Second, Percent: 14},
+		Limits: upstream.Limits{Wait: 6 * time.Second, Conns: 7, ConnsPerEndpoint: 9, Pending: 10},
+		Ejection: balance.Ejection{Failures: 11, Answers: true, Base: 12 * time.Second, Max: 13 * time.Second,
+			Percent: 14},
 		HealthCheck: &upstream.HealthCheck{
 			Path: "/readyz", Period: 15 * time.Second, Timeout: 16 * time.Second, Status: 19,
 			Thresholds: balance.Thresholds{Unhealthy: 17, Healthy: 18},
@@ -60,7 +64,8 @@ func TestClientConfig(t *testing.T) {
 	if got := clientConfig(&u); !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
-	u.StreamTimeoutSeconds, want.Timeouts.Stream, want.Watches = 0, 0, &upstream.Watches{Period: 30 * time.Second, Grace: 10 * time.Second}
+	u.StreamTimeoutSeconds, want.Timeouts.Stream, want.Watches = 0, 0,
+		&upstream.Watches{Period: 30 * time.Second, Grace: 10 * time.Second}
 	if got := clientConfig(&u); !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
@@ -117,8 +122,9 @@ func TestBackendWithSeveralServers(t *testing.T) {
 	var log syncBuffer
 	set := policiestest.LoadFiles(t, t.TempDir())
 	g, err := New(Options{
-		Config: c, Policies: func() *policies.Set { return set }, Limiter: ratelimit.New(0), States: newStates(t, set), Metrics: metrics,
-		Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Config: c, Policies: func() *policies.Set { return set }, Limiter: ratelimit.New(0), States: newStates(t, set),
+		Metrics: metrics,
+		Log:     slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +134,8 @@ func TestBackendWithSeveralServers(t *testing.T) {
 	for i := range 60 {
 		method := []string{"GET", "PUT"}[i%2]
 		answer := exchangeRaw(t, address, []byte(method+" /v2/orders/"+strconv.Itoa(i)+" HTTP/1.1\r\nHost: gateway\r\n"+
-			map[string]string{"GET": "", "PUT": "Content-Type: application/json\r\nContent-Length: 2\r\n"}[method]+"\r\n"+map[string]string{"PUT": "{}"}[method]))
+			map[string]string{"GET": "", "PUT": "Content-Type: application/json\r\nContent-Length: 2\r\n"}[method]+
+			"\r\n"+map[string]string{"PUT": "{}"}[method]))
 		codes[string(answer[len("HTTP/1.1 "):len("HTTP/1.1 200")])]++
 	}
 	if codes["503"] != 3 || codes["200"] != 57 {
@@ -144,7 +151,8 @@ func TestBackendWithSeveralServers(t *testing.T) {
 	for _, e := range s.Endpoints {
 		statuses = append(statuses, e.Status.String())
 	}
-	if s.Name != "default" || strings.Join(statuses, " ") != "Ejected Ejected Ready" || s.Ejections != 2 || s.Retried != 3 {
+	if s.Name != "default" || strings.Join(statuses, " ") != "Ejected Ejected Ready" || s.Ejections != 2 ||
+		s.Retried != 3 {
 		t.Errorf("the state is %+v", s)
 	}
 	logged := log.String()
@@ -167,7 +175,8 @@ func TestChangesAreLogged(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, line := range lines {
 		_, message, _ := strings.Cut(line, "msg=")
-		if strings.HasPrefix(message, `""`) || seen[message] || !strings.HasSuffix(message, "upstream=orders endpoint=10.0.0.1:80 cause=because") {
+		if strings.HasPrefix(message, `""`) || seen[message] ||
+			!strings.HasSuffix(message, "upstream=orders endpoint=10.0.0.1:80 cause=because") {
 			t.Errorf("logged: %s", line)
 		}
 		seen[message] = true
@@ -204,7 +213,8 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	}
 	page := httptest.NewRecorder()
 	metrics.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
-	if line := `gateway_upstream_errors_total{reason="Unreachable",upstream="orders"} 100`; !strings.Contains(page.Body.String(), line) {
+	if line := `gateway_upstream_errors_total{reason="Unreachable",upstream="orders"} 100`; !strings.Contains(
+		page.Body.String(), line) {
 		t.Errorf("the metrics lack %s", line)
 	}
 }
@@ -212,8 +222,10 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 // What the configuration lets pass as an endpoint the client can use.
 func FuzzEndpoint(f *testing.F) {
 	for _, seed := range []string{
-		"http://127.0.0.1:9000", "https://orders.example.com", "http://[::1]:80/", "http://[fe80::1%25eth0]:1", "http://a:", "HTTP://A.", "http://localhost",
-		"http://a:0", "http://u@a", "http://a/b", "http://a?", "http://a#b", "http://[::1", "http://a%2fb", "//a", "http://", "ftp://a", "http://a b",
+		"http://127.0.0.1:9000", "https://orders.example.com", "http://[::1]:80/", "http://[fe80::1%25eth0]:1",
+		"http://a:", "HTTP://A.", "http://localhost",
+		"http://a:0", "http://u@a", "http://a/b", "http://a?", "http://a#b", "http://[::1", "http://a%2fb", "//a",
+		"http://", "ftp://a", "http://a b",
 	} {
 		f.Add(seed)
 	}

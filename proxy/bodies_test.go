@@ -157,9 +157,11 @@ func TestDeclaredBodies(t *testing.T) {
 	}{
 		{"JSON", "POST", "/books", "application/json", `{"title":"ab","pages":2}`, 200, ""},
 		{"JSON by another name", "POST", "/books", "application/vnd.book+json", `{"title":"ab","pages":2}`, 200, ""},
-		{"bad JSON by another name", "POST", "/books", "application/vnd.book+json", `{"title":"a"}`, 422, "title: Invalid value"},
+		{"bad JSON by another name", "POST", "/books", "application/vnd.book+json", `{"title":"a"}`, 422,
+			"title: Invalid value"},
 		{"undeclared", "POST", "/books", "application/xml", `<a/>`, 415, "application/json, application/vnd.book+json, application/x-www-form-urlencoded, multipart/form-data, text/csv, image/*"},
-		{"undeclared JSON", "PUT", "/books/7", "application/json", `{"title":"ab"}`, 415, "accepted media types include: application/octet-stream"},
+		{"undeclared JSON", "PUT", "/books/7", "application/json", `{"title":"ab"}`, 415,
+			"accepted media types include: application/octet-stream"},
 		{"bytes", "PUT", "/books/7", "application/octet-stream", "\x00\xff\xfe{", 200, ""},
 		{"text", "POST", "/books", "text/csv; header=present", "a,b\r\n", 200, ""},
 		{"a range", "POST", "/books", "image/png", "\x89PNG", 200, ""},
@@ -169,26 +171,48 @@ func TestDeclaredBodies(t *testing.T) {
 		{"a form in UTF-8", "POST", "/books", form + "; charset=UTF-8", "title=ab", 200, ""},
 		{"a form with faults", "POST", "/books", form, "title=a&pages=x&lent=1&tags=a&tags=b&tags=c&near[y]=q",
 			422, `pages: Invalid value: "x": must be an integer|lent: Invalid value: "1": must be 'true' or 'false'|title: Invalid value: "a": |tags: Too many: 3: |near.y[0]: Invalid value: "q": must be an integer`},
-		{"a form without what is required", "POST", "/books", form, "pages=101", 422, "title: Required value|pages: Invalid value: 101"},
-		{"a form that sets what the API sets", "POST", "/books", form, "title=ab&id=7", 422, "id: Forbidden: may not be set: the API itself sets it"},
-		{"a field twice", "POST", "/books", form, "title=ab&title=cd", 422, `title: Invalid value: "ab": must be given once`},
+		{"a form without what is required", "POST", "/books", form, "pages=101", 422,
+			"title: Required value|pages: Invalid value: 101"},
+		{"a form that sets what the API sets", "POST", "/books", form, "title=ab&id=7", 422,
+			"id: Forbidden: may not be set: the API itself sets it"},
+		{"a field twice", "POST", "/books", form, "title=ab&title=cd", 422,
+			`title: Invalid value: "ab": must be given once`},
 		{"a form that a policy denies", "POST", "/books", form, "title=banned", 422, "is banned"},
-		{"an ambiguous form", "POST", "/books", form, "title=ab;pages=3", 400, "a form that can be read in one way only"},
+		{"an ambiguous form", "POST", "/books", form, "title=ab;pages=3", 400,
+			"a form that can be read in one way only"},
 		{"a form with half an escape", "POST", "/books", form, "title=ab%2", 400, "two hexadecimal digits"},
 		{"a form that is no UTF-8", "POST", "/books", form, "title=%ff%fe", 422, "must be text in UTF-8"},
 
-		{"parts", "POST", "/books", parts, inParts(`"title"|ab`, `"pages"|7`, `"tags"|x`, `"tags"|y`, `"near"#application/json|{"x":1}`, cover), 200, ""},
-		{"parts with faults", "POST", "/books", parts, inParts(`"title"|a`, `"pages"|seven`, `"near"|{"x":"1"}`, `"cover"; filename="a.exe"#application/x-dosexec|MZ`),
+		{"parts", "POST", "/books", parts,
+			inParts(`"title"|ab`, `"pages"|7`, `"tags"|x`, `"tags"|y`, `"near"#application/json|{"x":1}`, cover), 200,
+			""},
+		{"parts with faults", "POST", "/books", parts,
+			inParts(`"title"|a`, `"pages"|seven`, `"near"|{"x":"1"}`,
+				`"cover"; filename="a.exe"#application/x-dosexec|MZ`),
 			422, `title: Invalid value: "a"|pages: Invalid value: "seven": must be an integer|near.x: Invalid value|cover: Invalid value: "a.exe": must have one of the media types image/*`},
-		{"parts without a file", "POST", "/books", parts, inParts(`"title"|ab`, `"cover"; filename=""#application/octet-stream|`), 422, "cover: Required value"},
-		{"a large file", "POST", "/books", parts, inParts(`"title"|ab`, `"cover"; filename="a.png"#image/png|123456789`), 422, "too many bytes"},
-		{"files with long names", "POST", "/books", parts, inParts(`"title"|ab`, cover, `"scans"; filename="the-first-page.png"#image/png|1`, `"scans"; filename="the-second-page.png"#image/png|12345678`), 200, ""},
-		{"a large file of several", "POST", "/books", parts, inParts(`"title"|ab`, cover, `"scans"; filename="a.png"#image/png|1`, `"scans"; filename="b.png"#image/png|123456789`), 422, "scans: Invalid value: \"b.png\": must be smaller: the file has too many bytes"},
-		{"too many files", "POST", "/books", parts, inParts(`"title"|ab`, cover, `"scans"; filename="a.png"#image/png|1`, `"scans"; filename="b.png"#image/png|2`, `"scans"; filename="c.png"#image/png|3`), 422, "scans: Too many: 3: must have at most 2 items"},
-		{"a file for a text", "POST", "/books", parts, inParts(`"title"; filename="t"|ab`, cover), 422, "title: Invalid value: \"\": must be a value, and not a file"},
-		{"an unknown part", "POST", "/books", parts, inParts(`"title"|ab`, `"admin"|true`, cover), 422, "admin: Forbidden: must not be set: the form has no such field"},
-		{"parts without an end", "POST", "/books", parts, strings.TrimSuffix(inParts(`"title"|ab`), "--\r\n"), 400, "must begin and end with the boundary"},
-		{"a boundary in a part", "POST", "/books", parts, inParts(`"title"|ab`, `"tags"|x--b`), 400, "must begin and end with the boundary"},
+		{"parts without a file", "POST", "/books", parts,
+			inParts(`"title"|ab`, `"cover"; filename=""#application/octet-stream|`), 422, "cover: Required value"},
+		{"a large file", "POST", "/books", parts,
+			inParts(`"title"|ab`, `"cover"; filename="a.png"#image/png|123456789`), 422, "too many bytes"},
+		{"files with long names", "POST", "/books", parts,
+			inParts(`"title"|ab`, cover, `"scans"; filename="the-first-page.png"#image/png|1`,
+				`"scans"; filename="the-second-page.png"#image/png|12345678`), 200, ""},
+		{"a large file of several", "POST", "/books", parts,
+			inParts(`"title"|ab`, cover, `"scans"; filename="a.png"#image/png|1`,
+				`"scans"; filename="b.png"#image/png|123456789`), 422,
+			"scans: Invalid value: \"b.png\": must be smaller: the file has too many bytes"},
+		{"too many files", "POST", "/books", parts,
+			inParts(`"title"|ab`, cover, `"scans"; filename="a.png"#image/png|1`,
+				`"scans"; filename="b.png"#image/png|2`, `"scans"; filename="c.png"#image/png|3`), 422,
+			"scans: Too many: 3: must have at most 2 items"},
+		{"a file for a text", "POST", "/books", parts, inParts(`"title"; filename="t"|ab`, cover), 422,
+			"title: Invalid value: \"\": must be a value, and not a file"},
+		{"an unknown part", "POST", "/books", parts, inParts(`"title"|ab`, `"admin"|true`, cover), 422,
+			"admin: Forbidden: must not be set: the form has no such field"},
+		{"parts without an end", "POST", "/books", parts, strings.TrimSuffix(inParts(`"title"|ab`), "--\r\n"), 400,
+			"must begin and end with the boundary"},
+		{"a boundary in a part", "POST", "/books", parts, inParts(`"title"|ab`, `"tags"|x--b`), 400,
+			"must begin and end with the boundary"},
 		{"two names", "POST", "/books", parts, inParts(`"title"; name="pages"|ab`), 400, "Content-Disposition"},
 		{"an encoded part", "POST", "/books", parts, "--b\r\nContent-Disposition: form-data; name=\"title\"\r\nContent-Transfer-Encoding: base64\r\n\r\nYWI=\r\n--b--\r\n", 400, "Content-Transfer-Encoding"},
 		{"no boundary", "POST", "/books", "multipart/form-data", inParts(`"title"|ab`), 400, "boundary"},
@@ -260,8 +284,8 @@ func encoded(t *testing.T, coding, text string) string {
 	return b.String()
 }
 
-// TestUploadsOfAnyMedia: a file whose schema has the contentMediaType of arbitrary bytes, as FastAPI writes it, may be of any
-// media type; one with another contentMediaType may not.
+// TestUploadsOfAnyMedia: a file whose schema has the contentMediaType of arbitrary bytes, as FastAPI writes it, may be
+// of any media type; one with another contentMediaType may not.
 func TestUploadsOfAnyMedia(t *testing.T) {
 	url, _ := libraryFor(t, `openapi: 3.1.0
 info: {title: Uploads, version: '1'}
@@ -322,7 +346,8 @@ func TestEncodedBodies(t *testing.T) {
 	}
 	for _, coding := range []string{"gzip", "x-gzip", "deflate", "br", "zstd"} {
 		resp, answer := send("application/json", coding, encoded(t, coding, `{"title":"ab","pages":7}`))
-		if body, _, got, _ := backend.take(); resp.StatusCode != 200 || body != `{"title":"ab","pages":7}` || got != "" {
+		if body, _, got, _ := backend.take(); resp.StatusCode != 200 || body != `{"title":"ab","pages":7}` ||
+			got != "" {
 			t.Errorf("%s: %d %s, the backend got %q encoded as %q", coding, resp.StatusCode, answer, body, got)
 		}
 		resp, answer = send("application/json", coding, encoded(t, coding, `{"title":"a"}`))
@@ -348,13 +373,16 @@ func TestEncodedBodies(t *testing.T) {
 		}
 	}
 	for _, coding := range []string{"compress", "gzip, gzip", "gzip;q=1"} {
-		if resp, answer := send("application/json", coding, "x"); resp.StatusCode != 415 || resp.Header.Get("Accept-Encoding") != "gzip, deflate, br, zstd" {
-			t.Errorf("%s: %d %s, Accept-Encoding %q", coding, resp.StatusCode, answer, resp.Header.Get("Accept-Encoding"))
+		if resp, answer := send("application/json", coding, "x"); resp.StatusCode != 415 ||
+			resp.Header.Get("Accept-Encoding") != "gzip, deflate, br, zstd" {
+			t.Errorf("%s: %d %s, Accept-Encoding %q", coding, resp.StatusCode, answer,
+				resp.Header.Get("Accept-Encoding"))
 		}
 	}
 }
 
-// TestFailuresInArrays: what is wrong with a body that is an array names the item, and nothing that no reader of the API knows.
+// TestFailuresInArrays: what is wrong with a body that is an array names the item, and nothing that no reader of the
+// API knows.
 func TestFailuresInArrays(t *testing.T) {
 	url, backend := libraryFor(t, `
 openapi: 3.1.0
@@ -484,10 +512,12 @@ func TestPatchesInForms(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	gateway := func(document string) string {
-		return "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, document), strings.TrimPrefix(s.URL, "http://"), nil))
+		return "http://" + startGateway(t,
+			gatewayFor(t, policiestest.Write(t, document), strings.TrimPrefix(s.URL, "http://"), nil))
 	}
 	validated := gateway(notesAPI)
-	emulated := gateway(strings.Replace(notesAPI, "readDefaults: Fill}\npaths", "readDefaults: Fill, backend: {patch: Emulated}}\npaths", 1))
+	emulated := gateway(strings.Replace(notesAPI, "readDefaults: Fill}\npaths",
+		"readDefaults: Fill, backend: {patch: Emulated}}\npaths", 1))
 	const (
 		form    = "application/x-www-form-urlencoded"
 		parts   = "multipart/form-data; boundary=b"
@@ -499,22 +529,29 @@ func TestPatchesInForms(t *testing.T) {
 		code                         int
 		says, accepted               string
 	}{
-		{"a number that is none", validated, form, "title=new&pages=%2B12", 422, `pages: Invalid value: "+12": must be an integer`, ""},
+		{"a number that is none", validated, form, "title=new&pages=%2B12", 422,
+			`pages: Invalid value: "+12": must be an integer`, ""},
 		{"fields", validated, form, "title=new%20one&pages=12", 200, "", ""},
 		{"a part of an object in it", validated, form, "near%5By%5D=2", 200, "", ""},
-		{"an object in it that lacks its member", validated, form, "near%5By%5D=q", 422, `near.y: Invalid value: "q": must be an integer`, ""},
+		{"an object in it that lacks its member", validated, form, "near%5By%5D=q", 422,
+			`near.y: Invalid value: "q": must be an integer`, ""},
 		{"a charset", validated, form + "; charset=utf-8", "title=new", 200, "", ""},
-		{"faults", validated, form, "title=n&pages=101", 422, `title: Invalid value: "n"|pages: Invalid value: 101`, ""},
+		{"faults", validated, form, "title=n&pages=101", 422, `title: Invalid value: "n"|pages: Invalid value: 101`,
+			""},
 		{"what a policy denies", validated, form, "pages=8", 422, "may not shrink", ""},
 		{"what the API sets", validated, form, "title=new&id=8", 400, "does not match", ""},
-		{"what a policy changes", validated, form, "title=draft", 415, "the body must be JSON: policies or versions change the object", all},
+		{"what a policy changes", validated, form, "title=draft", 415,
+			"the body must be JSON: policies or versions change the object", all},
 		{"an ambiguous form", validated, form, "title=new;pages=3", 400, "a form that can be read in one way only", ""},
 		{"parts", validated, parts, inParts(`"title"|new`, `"scan"; filename="a.png"#image/png|12345678`), 200, "", ""},
 		{"parts without a file", validated, parts, inParts(`"title"|new`), 200, "", ""},
-		{"a large file", validated, parts, inParts(`"scan"; filename="a.png"#image/png|123456789`), 422, "too many bytes", ""},
-		{"what the form does not have", validated, parts, inParts(`"title"|newer`, `"pages"|7`), 422, "title: Too long|pages: Forbidden: must not be set: the form has no such field", ""},
+		{"a large file", validated, parts, inParts(`"scan"; filename="a.png"#image/png|123456789`), 422,
+			"too many bytes", ""},
+		{"what the form does not have", validated, parts, inParts(`"title"|newer`, `"pages"|7`), 422,
+			"title: Too long|pages: Forbidden: must not be set: the form has no such field", ""},
 		{"undeclared", validated, "text/csv", "a,b", 415, "accepted media types include: " + all, all},
-		{"two types in one", validated, form + ", " + form, "title=new", 415, "accepted media types include: " + all, all},
+		{"two types in one", validated, form + ", " + form, "title=new", 415, "accepted media types include: " + all,
+			all},
 		{"a PUT of the result", emulated, form, "title=new", 415, "accepted media types include: " + patches, patches},
 		{"JSON", validated, "application/json", `{"title":"new","color":"white"}`, 200, "", ""},
 	} {

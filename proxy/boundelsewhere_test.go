@@ -13,7 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// countingBackend is a server of ConfigMaps that records its requests, except for namespaces: team-a has the label tier=low.
+// countingBackend is a server of ConfigMaps that records its requests, except for namespaces: team-a has the label
+// tier=low.
 type countingBackend struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -50,7 +51,8 @@ func newCountingBackend(t *testing.T) *countingBackend {
 		}
 		_, namespace, _ := strings.Cut(r.URL.Path, "/namespaces/")
 		namespace, _, _ = strings.Cut(namespace, "/")
-		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"`+namespace+`","resourceVersion":"1","uid":"u"},"data":{"a":"b"}}`)
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"`+namespace+
+			`","resourceVersion":"1","uid":"u"},"data":{"a":"b"}}`)
 	}))
 	t.Cleanup(b.Close)
 	return b
@@ -68,14 +70,16 @@ func (b *countingBackend) take() []string {
 // writeConfigMap sends a write about the ConfigMap a of a namespace as a user, and returns the answer.
 func writeConfigMap(t *testing.T, address, method, namespace, user string) (code int, body string) {
 	t.Helper()
-	sent, contentType := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"`+namespace+`","uid":"u","resourceVersion":"1"},"data":{"a":"b"}}`, "application/json"
+	sent, contentType := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"`+namespace+
+		`","uid":"u","resourceVersion":"1"},"data":{"a":"b"}}`, "application/json"
 	switch method {
 	case "PATCH":
 		sent, contentType = `{"data":{"c":"d"}}`, "application/merge-patch+json"
 	case "DELETE":
 		sent = ""
 	}
-	r, err := http.NewRequest(method, "http://"+address+"/api/v1/namespaces/"+namespace+"/configmaps/a", strings.NewReader(sent))
+	r, err := http.NewRequest(method, "http://"+address+"/api/v1/namespaces/"+namespace+"/configmaps/a",
+		strings.NewReader(sent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +118,8 @@ spec: {policyName: kept, validationActions: [Deny], matchResources: ` + binding 
 `
 	}
 	none := map[string][]string{"PUT": {"PUT"}, "PATCH": {"PATCH"}, "DELETE": {"DELETE"}}
-	judged := map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"}, "DELETE": {"GET", "DELETE"}}
+	judged := map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"},
+		"DELETE": {"GET", "DELETE"}}
 	for name, c := range map[string]struct {
 		binding string
 		want    map[string][]string
@@ -131,7 +136,8 @@ spec: {policyName: kept, validationActions: [Deny], matchResources: ` + binding 
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := testutil.WriteFiles(t, map[string]string{"policy.yaml": policy(c.binding)})
-			address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes"}))
+			address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"),
+				[]string{"kubernetes"}))
 			for method, want := range c.want {
 				backend.take()
 				if code, text := writeConfigMap(t, address, method, "team-a", ""); code != http.StatusOK {
@@ -170,17 +176,21 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: some, namespace: team-a}
 `})
-	address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes", "identity=Allow"}))
-	if code, text := writeConfigMap(t, address, "PUT", "team-a", "lee"); code != http.StatusUnprocessableEntity || !strings.Contains(text, "no params found for policy binding") {
+	address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"),
+		[]string{"kubernetes", "identity=Allow"}))
+	if code, text := writeConfigMap(t, address, "PUT", "team-a", "lee"); code != http.StatusUnprocessableEntity ||
+		!strings.Contains(text, "no params found for policy binding") {
 		t.Errorf("without the parameter the answer is %d %s", code, text)
 	}
-	if code, text := writeConfigMap(t, address, "PUT", "lost", "lee"); code != http.StatusNotFound || !strings.Contains(text, `namespaces \"lost\" not found`) {
+	if code, text := writeConfigMap(t, address, "PUT", "lost", "lee"); code != http.StatusNotFound ||
+		!strings.Contains(text, `namespaces \"lost\" not found`) {
 		t.Errorf("in a namespace that does not exist the answer is %d %s", code, text)
 	}
 }
 
-// Constraints and mutators of Gatekeeper that are not about a request, as their match blocks say, cost nothing at the backend;
-// and a constraint about another namespace that reads the stored object does not have it read for one that is here.
+// Constraints and mutators of Gatekeeper that are not about a request, as their match blocks say, cost nothing at the
+// backend; and a constraint about another namespace that reads the stored object does not have it read for one that is
+// here.
 func TestGatekeeperElsewhere(t *testing.T) {
 	backend := newCountingBackend(t)
 	template := func(kind, rule string) string {
@@ -199,7 +209,8 @@ spec:
 `
 	}
 	constraint := func(kind, match string) string {
-		return "apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: " + kind + "\nmetadata: {name: " + strings.ToLower(kind) + "}\nspec: {match: " + match + "}\n---\n"
+		return "apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: " + kind + "\nmetadata: {name: " +
+			strings.ToLower(kind) + "}\nspec: {match: " + match + "}\n---\n"
 	}
 	mutator := func(match string) string {
 		return `apiVersion: mutations.gatekeeper.sh/v1
@@ -209,16 +220,22 @@ spec: {applyTo: [{groups: [''], versions: [v1], kinds: [ConfigMap]}], location: 
 	}
 	kept := template("Kept", `input.review.oldObject.data.a != "b"`)
 	nothing := map[string][]string{"PUT": {"PUT"}, "PATCH": {"PATCH"}, "DELETE": {"DELETE"}}
-	judged := map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"}, "DELETE": {"GET", "DELETE"}}
+	judged := map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"},
+		"DELETE": {"GET", "DELETE"}}
 	tried := map[string][]string{"PUT": {"PUT"}, "PATCH": {"PATCH dryRun=All", "PATCH"}, "DELETE": {"DELETE"}}
 	for match, isHere := range map[string]bool{
-		`{}`: true, `{namespaces: [team-a]}`: true, `{namespaces: [team-b, "team-b-*"]}`: false, `{namespaces: ["te*"]}`: true,
-		`{excludedNamespaces: [team-a]}`: false, `{excludedNamespaces: ["*-a"]}`: false, `{excludedNamespaces: [team-b]}`: true,
-		`{scope: Cluster}`: false, `{scope: Namespaced}`: true, `{name: a}`: true, `{name: b}`: false, `{name: "b*"}`: true,
+		`{}`: true, `{namespaces: [team-a]}`: true, `{namespaces: [team-b, "team-b-*"]}`: false,
+		`{namespaces: ["te*"]}`:          true,
+		`{excludedNamespaces: [team-a]}`: false, `{excludedNamespaces: ["*-a"]}`: false,
+		`{excludedNamespaces: [team-b]}`: true,
+		`{scope: Cluster}`:               false, `{scope: Namespaced}`: true, `{name: a}`: true, `{name: b}`: false,
+		`{name: "b*"}`:        true,
 		`{source: Generated}`: false, `{source: Original}`: true,
-		`{kinds: [{apiGroups: [apps], kinds: [Deployment]}]}`: false, `{kinds: [{apiGroups: [""], kinds: [ConfigMap]}]}`: true,
+		`{kinds: [{apiGroups: [apps], kinds: [Deployment]}]}`:                       false,
+		`{kinds: [{apiGroups: [""], kinds: [ConfigMap]}]}`:                          true,
 		`{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: team-b}}}`: false,
-		`{namespaceSelector: {matchLabels: {tier: high}}}`:                          false, `{namespaceSelector: {matchLabels: {tier: low}}}`: true,
+		`{namespaceSelector: {matchLabels: {tier: high}}}`:                          false,
+		`{namespaceSelector: {matchLabels: {tier: low}}}`:                           true,
 	} {
 		for what, c := range map[string]struct {
 			policy string
@@ -227,7 +244,8 @@ spec: {applyTo: [{groups: [''], versions: [v1], kinds: [ConfigMap]}], location: 
 			"constraint": {kept + constraint("Kept", match), judged},
 			"mutator":    {mutator(match), tried},
 			"beside one that reads nothing": {
-				kept + constraint("Kept", match) + template("Plain", `input.review.object.data.a == "x"`) + constraint("Plain", `{namespaces: [team-a]}`), judged,
+				kept + constraint("Kept", match) + template("Plain", `input.review.object.data.a == "x"`) +
+					constraint("Plain", `{namespaces: [team-a]}`), judged,
 			},
 		} {
 			t.Run(what+" "+match, func(t *testing.T) {
@@ -235,12 +253,14 @@ spec: {applyTo: [{groups: [''], versions: [v1], kinds: [ConfigMap]}], location: 
 				switch {
 				case isHere:
 				case what == "beside one that reads nothing":
-					want = map[string][]string{"PUT": {"PUT"}, "PATCH": {"PATCH dryRun=All", "PATCH"}, "DELETE": {"GET", "DELETE"}}
+					want = map[string][]string{"PUT": {"PUT"}, "PATCH": {"PATCH dryRun=All", "PATCH"},
+						"DELETE": {"GET", "DELETE"}}
 				default:
 					want = nothing
 				}
 				dir := testutil.WriteFiles(t, map[string]string{"policy.yaml": c.policy})
-				address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes"}))
+				address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"),
+					[]string{"kubernetes"}))
 				for method, want := range want {
 					backend.take()
 					if code, text := writeConfigMap(t, address, method, "team-a", ""); code != http.StatusOK {
@@ -306,7 +326,8 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: kept}
 spec: {policyName: kept, validationActions: [Deny]}
 `,
-			reads: map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"}, "DELETE": {"GET", "DELETE"}},
+			reads: map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"},
+				"DELETE": {"GET", "DELETE"}},
 		},
 		"MutatingAdmissionPolicy": {
 			selecting: `apiVersion: admissionregistration.k8s.io/v1
@@ -336,7 +357,8 @@ kind: MutatingAdmissionPolicyBinding
 metadata: {name: kept}
 spec: {policyName: kept}
 `,
-			reads: map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"}, "DELETE": {"DELETE"}},
+			reads: map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"},
+				"DELETE": {"DELETE"}},
 		},
 		"DefaultingPolicy": {
 			selecting: `apiVersion: admission-gateway.io/v1alpha1
@@ -354,7 +376,8 @@ spec:
   matchConditions: %s
   defaults: [{field: data.a, valueExpression: "oldObject.data.a"}]
 `,
-			reads: map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"}, "DELETE": {"DELETE"}},
+			reads: map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"},
+				"DELETE": {"DELETE"}},
 		},
 		"RegoPolicy": {
 			selecting: `apiVersion: admission-gateway.io/v1alpha1
@@ -376,7 +399,8 @@ spec:
     package kept
     deny contains "must stay" if input.review.oldObject.data.a != "b"
 `,
-			reads: map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"}, "DELETE": {"GET", "DELETE"}},
+			reads: map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"},
+				"DELETE": {"GET", "DELETE"}},
 		},
 		"Gatekeeper": {
 			selecting: template + `apiVersion: constraints.gatekeeper.sh/v1beta1
@@ -384,7 +408,8 @@ kind: Kept
 metadata: {name: kept}
 spec: {match: {namespaceSelector: %s}}
 `,
-			reads: map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"}, "DELETE": {"GET", "DELETE"}},
+			reads: map[string][]string{"PUT": {"GET", "PUT"}, "PATCH": {"PATCH dryRun=All", "GET", "PATCH"},
+				"DELETE": {"GET", "DELETE"}},
 		},
 	}
 	nothing := map[string][]string{"PUT": {"PUT"}, "PATCH": {"PATCH"}, "DELETE": {"DELETE"}}
@@ -402,9 +427,11 @@ spec: {match: {namespaceSelector: %s}}
 			isFilteredOut bool
 		}
 		cases := map[string]writes{
-			"labels of other namespaces":  {fmt.Sprintf(k.selecting, `{matchLabels: {tier: high}}`), "lee", true},
-			"labels of other namespaces,": {fmt.Sprintf(k.selecting, `{matchExpressions: [{key: tier, operator: NotIn, values: [low]}]}`), "lee", true},
-			"labels of this namespace":    {fmt.Sprintf(k.selecting, `{matchLabels: {tier: low}}`), "lee", false},
+			"labels of other namespaces": {fmt.Sprintf(k.selecting, `{matchLabels: {tier: high}}`), "lee", true},
+			"labels of other namespaces,": {
+				fmt.Sprintf(k.selecting, `{matchExpressions: [{key: tier, operator: NotIn, values: [low]}]}`), "lee",
+				true},
+			"labels of this namespace": {fmt.Sprintf(k.selecting, `{matchLabels: {tier: low}}`), "lee", false},
 		}
 		if k.conditional != "" {
 			cases["another user"] = writes{fmt.Sprintf(k.conditional, forKim), "lee", true}
@@ -418,7 +445,8 @@ spec: {match: {namespaceSelector: %s}}
 		for what, c := range cases {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				dir := testutil.WriteFiles(t, map[string]string{"policy.yaml": c.policy})
-				address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes", "identity=Allow"}))
+				address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"),
+					[]string{"kubernetes", "identity=Allow"}))
 				want := k.reads
 				if c.isFilteredOut {
 					want = nothing
@@ -462,10 +490,13 @@ spec: {policyName: frozen, validationActions: [Deny]}
 		"a condition that needs the object": policy("CREATE, UPDATE", "  matchConditions: [{name: updates, expression: \"request.operation == 'UPDATE' && object.kind != ''\"}]\n"),
 	} {
 		dir := testutil.WriteFiles(t, map[string]string{"policy.yaml": text})
-		address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes"}))
+		address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"),
+			[]string{"kubernetes"}))
 		for object, want := range map[string]bool{"none": false, "a": true} {
-			body := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"` + object + `","namespace":"team-a"},"spec":{}}`
-			r, err := http.NewRequest("PUT", "http://"+address+"/apis/coordination.k8s.io/v1/namespaces/team-a/leases/"+object, strings.NewReader(body))
+			body := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"` + object +
+				`","namespace":"team-a"},"spec":{}}`
+			r, err := http.NewRequest("PUT", "http://"+address+"/apis/coordination.k8s.io/v1/namespaces/team-a/leases/"+
+				object, strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -477,7 +508,8 @@ spec: {policyName: frozen, validationActions: [Deny]}
 			got, _ := io.ReadAll(answer.Body)
 			_ = answer.Body.Close()
 			if isDenied := strings.Contains(string(got), "frozen"); isDenied != want {
-				t.Errorf("%s, the object '%s': %d %s; denied %t, want %t", name, object, answer.StatusCode, got, isDenied, want)
+				t.Errorf("%s, the object '%s': %d %s; denied %t, want %t", name, object, answer.StatusCode, got,
+					isDenied, want)
 			}
 		}
 	}

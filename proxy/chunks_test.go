@@ -17,9 +17,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
 )
 
-// TestChunksOfTLS counts in how many chunks and writes a body comes out of the gateway that a backend sends by TLS: about as
-// many as the records that it came in, however small, and fewer if many of them have arrived at once. The bytes are the
-// backend's.
+// TestChunksOfTLS counts in how many chunks and writes a body comes out of the gateway that a backend sends by TLS:
+// about as many as the records that it came in, however small, and fewer if many of them have arrived at once. The
+// bytes are the backend's.
 func TestChunksOfTLS(t *testing.T) {
 	const watch = widgetsPath + "?watch=true"
 	noise := make([]byte, 1<<20)
@@ -29,7 +29,8 @@ func TestChunksOfTLS(t *testing.T) {
 	event := func(size int) string {
 		return `{"type":"ADDED","object":{"kind":"Widget","apiVersion":"example.com/v1","spec":{"size":1,"max":2,"mode":"` + strings.Repeat("x", size) + `"}}}` + "\n"
 	}
-	list := `{"kind":"WidgetList","apiVersion":"example.com/v1","items":[` + strings.Repeat(wholeWidget+",", 10_000) + wholeWidget + "]}"
+	list := `{"kind":"WidgetList","apiVersion":"example.com/v1","items":[` + strings.Repeat(wholeWidget+",", 10_000) +
+		wholeWidget + "]}"
 	const typed = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	for _, c := range []struct {
 		name, target, head, body string
@@ -38,9 +39,11 @@ func TestChunksOfTLS(t *testing.T) {
 		{"chunks of 64 KiB", "/api/v1/secrets", chunkedHead, string(noise), 64 << 10},
 		{"one chunk", "/api/v1/secrets", chunkedHead, string(noise), 1 << 20},
 		{"chunks of 4 KiB", "/api/v1/secrets", chunkedHead, string(noise), 4 << 10},
-		{"gzip", "/api/v1/secrets", typed + "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n", string(noise), 128 << 10},
+		{"gzip", "/api/v1/secrets", typed + "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n",
+			string(noise), 128 << 10},
 		{"protobuf", "/metrics", "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.kubernetes.protobuf\r\nTransfer-Encoding: chunked\r\n\r\n", string(noise), 32 << 10},
-		{"known length", "/api/v1/secrets", typed + "Content-Length: " + strconv.Itoa(len(noise)) + "\r\n\r\n", string(noise), 0},
+		{"known length", "/api/v1/secrets", typed + "Content-Length: " + strconv.Itoa(len(noise)) + "\r\n\r\n",
+			string(noise), 0},
 		{"until the connection ends", "/api/v1/secrets", typed + "\r\n", string(noise), 0},
 		{"log", "/api/v1/namespaces/team-a/pods/web/log?follow=true", chunkedHead, string(noise), 32 << 10},
 		{"event of 30 KB", "/api/v1/secrets?watch=true", chunkedHead, event(30_000), 1 << 20},
@@ -87,13 +90,15 @@ func TestChunksOfTLS(t *testing.T) {
 				_, framed, _ := bytes.Cut(raw.Bytes(), []byte("\r\n\r\n"))
 				got := countChunks(framed, r.ContentLength < 0)
 				writes := int(counted.writes.Load() - before)
-				t.Logf("%d bytes in %d records of the backend: %d chunks, %d writes", len(c.body), records.count.Load(), got, writes)
+				t.Logf("%d bytes in %d records of the backend: %d chunks, %d writes", len(c.body), records.count.Load(),
+					got, writes)
 				// Records of the gateway begin small on a connection, which makes a dozen more of them.
 				if most := int(records.count.Load()) + 2; got > most || writes > 2*most+20 {
 					t.Errorf("%d chunks and %d writes for %d records", got, writes, records.count.Load())
 				}
 				if most := len(c.body)/(16<<10) + 8; burst && got > most {
-					t.Errorf("%d chunks of a body of %d bytes that arrived at once, want at most %d", got, len(c.body), most)
+					t.Errorf("%d chunks of a body of %d bytes that arrived at once, want at most %d", got, len(c.body),
+						most)
 				}
 			})
 		}

@@ -62,7 +62,8 @@ func TestGatewayDeadlines(t *testing.T) {
 				nc, br := dial(t, address)
 				send(t, nc, one.send)
 				if one.code != 0 {
-					if got, closes := readAnswer(t, br, false); got.StatusCode != one.code || !closes || !strings.Contains(string(got.Content), `"kind":"Status"`) {
+					if got, closes := readAnswer(t, br, false); got.StatusCode != one.code || !closes ||
+						!strings.Contains(string(got.Content), `"kind":"Status"`) {
 						t.Errorf("answered %d, close %v: %s", got.StatusCode, closes, got.Content)
 					}
 				}
@@ -73,14 +74,16 @@ func TestGatewayDeadlines(t *testing.T) {
 	if got := backend.Take(); got != "" {
 		t.Errorf("the backend got %q", got)
 	}
-	testutil.Eventually(t, "all memory of bodies is given back", func() bool { return g.BodyBytesInFlight() == 0 && g.server.Open() == 0 })
+	testutil.Eventually(t, "all memory of bodies is given back",
+		func() bool { return g.BodyBytesInFlight() == 0 && g.server.Open() == 0 })
 }
 
-// TestPipelined sends many requests at once, good and bad ones in turn: the answers come in their order, each with its own
-// body, on one connection.
+// TestPipelined sends many requests at once, good and bad ones in turn: the answers come in their order, each with its
+// own body, on one connection.
 func TestPipelined(t *testing.T) {
 	backend := echoing(t)
-	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "kubernetes"}))
+	address := startGateway(t,
+		gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "kubernetes"}))
 	type request struct {
 		message, answer string // the body has a part of it
 		code            int
@@ -91,14 +94,17 @@ func TestPipelined(t *testing.T) {
 	with := func(body string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body) }
 	kinds := []func(i int) request{
 		func(i int) request {
-			return request{head("GET", fmt.Sprint("/v2/orders/o", i)) + "\r\n", fmt.Sprintf(`{"of":"GET /v2/orders/o%d","body":0}`, i), 200}
+			return request{head("GET", fmt.Sprint("/v2/orders/o", i)) + "\r\n",
+				fmt.Sprintf(`{"of":"GET /v2/orders/o%d","body":0}`, i), 200}
 		},
 		func(i int) request {
-			return request{head("POST", fmt.Sprint("/v2/orders?i=", i)) + with(body7), fmt.Sprintf(`{"of":"POST /v2/orders?i=%d","body":7}`, i), 200}
+			return request{head("POST", fmt.Sprint("/v2/orders?i=", i)) + with(body7),
+				fmt.Sprintf(`{"of":"POST /v2/orders?i=%d","body":7}`, i), 200}
 		},
 		func(i int) request {
 			body := "[" + strings.Repeat(" ", 30_000) + "]"
-			return request{head("POST", fmt.Sprint("/v2/orders?i=", i)) + "Transfer-Encoding: chunked\r\n\r\n" + chunks(body, 1000+i), fmt.Sprintf(`{"of":"POST /v2/orders?i=%d","body":30002}`, i), 200}
+			return request{head("POST", fmt.Sprint("/v2/orders?i=", i)) + "Transfer-Encoding: chunked\r\n\r\n" +
+				chunks(body, 1000+i), fmt.Sprintf(`{"of":"POST /v2/orders?i=%d","body":30002}`, i), 200}
 		},
 		func(i int) request { return request{head("HEAD", fmt.Sprint("/v2/orders/o", i)) + "\r\n", "", 200} },
 		func(i int) request { return request{head("HEAD", fmt.Sprint("/missing/o", i)) + "\r\n", "", 404} },
@@ -107,7 +113,8 @@ func TestPipelined(t *testing.T) {
 			return request{head("GET", fmt.Sprint("/missing/o", i)) + "\r\n", `"code":404`, 404}
 		},
 		func(i int) request {
-			return request{head("POST", widgetsPath) + with(`{"metadata":{"name":"w"},"spec":{"size":0}}`), `"reason":"Invalid"`, 422}
+			return request{head("POST", widgetsPath) + with(`{"metadata":{"name":"w"},"spec":{"size":0}}`),
+				`"reason":"Invalid"`, 422}
 		},
 		func(i int) request {
 			return request{head("POST", widgetsPath) + with(`{`), `"reason":"BadRequest"`, 400}
@@ -131,7 +138,8 @@ func TestPipelined(t *testing.T) {
 	for i, r := range requests {
 		got, closes := readAnswer(t, br, strings.HasPrefix(r.message, "HEAD"))
 		if got.StatusCode != r.code || closes || !strings.Contains(string(got.Content), r.answer) {
-			t.Fatalf("answer %d is %d, close %v, %.300s; want %d %s for %.60q", i, got.StatusCode, closes, got.Content, r.code, r.answer, r.message)
+			t.Fatalf("answer %d is %d, close %v, %.300s; want %d %s for %.60q", i, got.StatusCode, closes, got.Content,
+				r.code, r.answer, r.message)
 		}
 	}
 	_ = nc.(*net.TCPConn).CloseWrite()
@@ -144,7 +152,9 @@ func TestPipelined(t *testing.T) {
 // that the connection goes on if it would after a GET.
 func TestHEAD(t *testing.T) {
 	backend := echoing(t)
-	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "policies=limit", "kubernetes"}))
+	address := startGateway(t,
+		gatewayFor(t, t.TempDir(), backend.Addr().String(),
+			[]string{"policies=widgets", "policies=limit", "kubernetes"}))
 	for _, c := range []struct {
 		name, target, version, header string
 		code                          int
@@ -168,12 +178,14 @@ func TestHEAD(t *testing.T) {
 			nc, br := dial(t, address)
 			send(t, nc, "HEAD "+c.target+" HTTP/"+c.version+"\r\nHost: gw\r\n"+c.header+"\r\n")
 			got, closes := readAnswer(t, br, true)
-			if got.StatusCode != c.code || closes != c.closes || got.Header.Get("Content-Type") != "application/json" || got.ContentLength <= 0 {
+			if got.StatusCode != c.code || closes != c.closes || got.Header.Get("Content-Type") != "application/json" ||
+				got.ContentLength <= 0 {
 				t.Errorf("answered %d, close %v, %v", got.StatusCode, closes, got.Header)
 			}
 			if !c.closes {
 				send(t, nc, "GET /v2/next HTTP/1.1\r\nHost: gw\r\nConnection: close\r\n\r\n")
-				if got, _ := readAnswer(t, br, false); got.StatusCode != 200 || !strings.Contains(string(got.Content), "GET /v2/next") {
+				if got, _ := readAnswer(t, br, false); got.StatusCode != 200 ||
+					!strings.Contains(string(got.Content), "GET /v2/next") {
 					t.Errorf("the next request is answered %d %s", got.StatusCode, got.Content)
 				}
 			}
@@ -188,7 +200,8 @@ func TestHalfClosed(t *testing.T) {
 	backend := newRecorder(t)
 	backend.Reply = func(_ int, head, body string) (string, bool) {
 		if strings.HasPrefix(head, "GET /large") {
-			return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(large), large), true
+			return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
+				len(large), large), true
 		}
 		return smallReply, true
 	}
@@ -213,8 +226,9 @@ func TestHalfClosed(t *testing.T) {
 	}
 }
 
-// TestClientsLeave has clients that go away in the middle of a head, a body or an answer: nothing of an incomplete request reaches the
-// backend, the backend's connection is not used again for what is half read, and all memory comes back.
+// TestClientsLeave has clients that go away in the middle of a head, a body or an answer: nothing of an incomplete
+// request reaches the backend, the backend's connection is not used again for what is half read, and all memory comes
+// back.
 func TestClientsLeave(t *testing.T) {
 	ended := make(chan struct{})
 	faulty, _ := newFaultyBackend(t, func(c net.Conn) {
@@ -245,9 +259,12 @@ func TestClientsLeave(t *testing.T) {
 	g = gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"kubernetes"})
 	address = startGateway(t, g)
 	for _, message := range []string{
-		getHead, getHead + "\r", postHead + "Content-Length: 100\r\n\r\n{", postHead + "Content-Length: 1000000\r\n\r\n" + strings.Repeat(" ", 500_000),
-		postHead + "Transfer-Encoding: chunked\r\n\r\n7\r\n" + body7 + "\r\n0\r\n", postHead + "Transfer-Encoding: chunked\r\n\r\n7\r\n" + body7 + "\r\n0\r\nX-A: 1\r\n",
-		postHead + "Transfer-Encoding: chunked\r\n\r\n" + strings.TrimSuffix(chunks(strings.Repeat(" ", 500_000), 1000), "0\r\n\r\n"),
+		getHead, getHead + "\r", postHead + "Content-Length: 100\r\n\r\n{",
+		postHead + "Content-Length: 1000000\r\n\r\n" + strings.Repeat(" ", 500_000),
+		postHead + "Transfer-Encoding: chunked\r\n\r\n7\r\n" + body7 + "\r\n0\r\n",
+		postHead + "Transfer-Encoding: chunked\r\n\r\n7\r\n" + body7 + "\r\n0\r\nX-A: 1\r\n",
+		postHead + "Transfer-Encoding: chunked\r\n\r\n" + strings.TrimSuffix(chunks(strings.Repeat(" ", 500_000), 1000),
+			"0\r\n\r\n"),
 	} {
 		for _, reset := range []bool{false, true} {
 			nc, err := net.Dial("tcp", address)
@@ -261,7 +278,8 @@ func TestClientsLeave(t *testing.T) {
 			_ = nc.Close()
 		}
 	}
-	testutil.Eventually(t, "all is given back", func() bool { return g.server.Open() == 0 && g.BodyBytesInFlight() == 0 })
+	testutil.Eventually(t, "all is given back",
+		func() bool { return g.server.Open() == 0 && g.BodyBytesInFlight() == 0 })
 	if got := backend.Take(); got != "" {
 		t.Errorf("the backend got %.200q", got)
 	}
@@ -302,8 +320,10 @@ func TestHTTP10(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		keeps := strings.EqualFold(resp.Header.Get("Connection"), "keep-alive")
-		if resp.StatusCode != c.code || c.length >= 0 && len(body) != c.length || len(resp.TransferEncoding) > 0 || keeps == c.closes {
-			t.Errorf("%q is answered %d with %d bytes, %v %v", c.request, resp.StatusCode, len(body), resp.TransferEncoding, resp.Header)
+		if resp.StatusCode != c.code || c.length >= 0 && len(body) != c.length || len(resp.TransferEncoding) > 0 ||
+			keeps == c.closes {
+			t.Errorf("%q is answered %d with %d bytes, %v %v", c.request, resp.StatusCode, len(body),
+				resp.TransferEncoding, resp.Header)
 		}
 		if c.closes {
 			expectEnd(t, br)

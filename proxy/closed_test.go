@@ -43,7 +43,8 @@ func TestUndescribedClosed(t *testing.T) {
 		{"readable", "POST /x", 405, refused, "GET, HEAD, OPTIONS"},
 		{"readable", "DELETE /x", 405, refused, "GET, HEAD, OPTIONS"},
 		{"readable", "PURGE /x", 405, refused, "GET, HEAD, OPTIONS"},
-		{"readable", "GET /x HTTP/1.1\r\nX-HTTP-Method-Override: DELETE", 400, "must not name its method outside the request line", ""},
+		{"readable", "GET /x HTTP/1.1\r\nX-HTTP-Method-Override: DELETE", 400,
+			"must not name its method outside the request line", ""},
 		{"readable", "GET /x HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket", 403, "another protocol", ""},
 		{"readable", "GET /apis/example.com/v1/namespaces/a/widgets/w", 200, "", ""},
 		{"readable", "TRACE /x", 405, refused, "GET, HEAD, OPTIONS"},
@@ -54,7 +55,8 @@ func TestUndescribedClosed(t *testing.T) {
 		{"closed", "OPTIONS /x", 404, gone, ""},
 		{"closed", "POST /x", 404, gone, ""},
 		{"closed", "TRACE /x", 405, refused, ""},
-		{"closed", "TRACE /apis/example.com/v1/namespaces/a/widgets/w", 405, refused, "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"},
+		{"closed", "TRACE /apis/example.com/v1/namespaces/a/widgets/w", 405, refused,
+			"GET, HEAD, PUT, PATCH, DELETE, OPTIONS"},
 		{"closed", "GET /apis/example.com/v1/namespaces/a/widgets/w", 200, "", ""},
 	} {
 		line, more, _ := strings.Cut(tt.request, " HTTP/1.1\r\n")
@@ -65,8 +67,10 @@ func TestUndescribedClosed(t *testing.T) {
 		nc, br := dial(t, address)
 		send(t, nc, fmt.Sprintf("%s HTTP/1.1\r\nHost: %s\r\n%s\r\n", line, tt.host, more))
 		a, _ := readAnswer(t, br, strings.HasPrefix(line, "HEAD"))
-		if a.StatusCode != tt.code || !strings.Contains(string(a.Content), tt.body) || a.Header.Get("Allow") != tt.allow {
-			t.Errorf("%s of %s is answered %d %s, Allow %q", tt.request, tt.host, a.StatusCode, a.Content, a.Header.Get("Allow"))
+		if a.StatusCode != tt.code || !strings.Contains(string(a.Content), tt.body) ||
+			a.Header.Get("Allow") != tt.allow {
+			t.Errorf("%s of %s is answered %d %s, Allow %q", tt.request, tt.host, a.StatusCode, a.Content,
+				a.Header.Get("Allow"))
 		}
 		if got := backend.Take(); (got != "") != (tt.code == 200) {
 			t.Errorf("%s of %s: the backend got %q", tt.request, tt.host, got)
@@ -98,10 +102,13 @@ func TestUpgradeOfDescribedPath(t *testing.T) {
 		{collection + "/w", "TLS/1.0", 200},
 	} {
 		nc, br := dial(t, address)
-		send(t, nc, fmt.Sprintf("GET %s HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", tt.target, tt.protocol))
+		send(t, nc, fmt.Sprintf("GET %s HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", tt.target,
+			tt.protocol))
 		a, _ := readAnswer(t, br, false)
-		if got := backend.Take(); a.StatusCode != tt.code || (got != "") != (tt.code == 200) || strings.Contains(got, "Upgrade") {
-			t.Errorf("%s in %s is answered %d %s; the backend got %q", tt.target, tt.protocol, a.StatusCode, a.Content, got)
+		if got := backend.Take(); a.StatusCode != tt.code || (got != "") != (tt.code == 200) ||
+			strings.Contains(got, "Upgrade") {
+			t.Errorf("%s in %s is answered %d %s; the backend got %q", tt.target, tt.protocol, a.StatusCode, a.Content,
+				got)
 		}
 		if tt.code == 400 && !strings.Contains(string(a.Content), "is not served in the protocol '"+tt.protocol+"'") {
 			t.Errorf("%s in %s: %s", tt.target, tt.protocol, a.Content)

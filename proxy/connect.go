@@ -30,8 +30,8 @@ func connect(r *request) error {
 	return answerConnect(r)
 }
 
-// resolveConnect finds out whether the request, which is not about an object itself, connects, and which protocol it may
-// go on in.
+// resolveConnect finds out whether the request, which is not about an object itself, connects, and which protocol it
+// may go on in.
 func resolveConnect(r *request) {
 	head, i := &r.incoming.Head, &r.Info
 	isAllowed := r.route.backend.upgrades.allows(i)

@@ -28,7 +28,8 @@ func TestContentTypes(t *testing.T) {
 		const items = "/apis/example.com/v1/namespaces/team-a/widgets"
 		requests := []typedRequest{
 			{"POST", items, "application/json", `{"metadata":{"name":"w1"},"spec":{"size":5}}`},
-			{"PUT", items + "/w1", "application/json", `{"metadata":{"name":"w1","resourceVersion":"7"},"spec":{"size":5}}`},
+			{"PUT", items + "/w1", "application/json",
+				`{"metadata":{"name":"w1","resourceVersion":"7"},"spec":{"size":5}}`},
 			{"PATCH", items + "/w1", "application/merge-patch+json", `{"spec":{"size":6}}`},
 			{"PATCH", items + "/w1", "application/json-patch+json", `[{"op":"add","path":"/spec/size","value":6}]`},
 			{"DELETE", items + "/w1", "application/json", `{"gracePeriodSeconds":0}`},
@@ -36,19 +37,22 @@ func TestContentTypes(t *testing.T) {
 		for _, request := range requests {
 			for parameters, good := range map[string]bool{
 				"": true, ";charset=utf-8": true, "; charset=\"UTF-8\"": true,
-				";charset=utf-16": false, ";,x": false, ";charset=\"utf-8": false, ";charset=utf-8\"": false, ";charset=utf-8;charset=utf-16": false,
-				";": false, ";profile=x": false, ", text/plain": false,
+				";charset=utf-16": false, ";,x": false, ";charset=\"utf-8": false, ";charset=utf-8\"": false,
+				";charset=utf-8;charset=utf-16": false,
+				";":                             false, ";profile=x": false, ", text/plain": false,
 			} {
 				value := request.media + parameters
 				backend.Take()
 				nc, br := dial(t, address)
-				send(t, nc, request.method+" "+request.path+" HTTP/1.1\r\nHost: gw\r\nContent-Type: "+value+"\r\nContent-Length: "+strconv.Itoa(len(request.body))+"\r\n\r\n"+request.body)
+				send(t, nc, request.method+" "+request.path+" HTTP/1.1\r\nHost: gw\r\nContent-Type: "+value+
+					"\r\nContent-Length: "+strconv.Itoa(len(request.body))+"\r\n\r\n"+request.body)
 				a, _ := readAnswer(t, br, false)
 				_ = nc.Close()
 				got := backend.Take()
 				refused := a.StatusCode == 415
 				if refused == good || refused && got != "" {
-					t.Errorf("%s%s %s as %q is answered %d %s; the backend got\n%s", dialect, request.method, request.path, value, a.StatusCode, a.Content, got)
+					t.Errorf("%s%s %s as %q is answered %d %s; the backend got\n%s", dialect, request.method,
+						request.path, value, a.StatusCode, a.Content, got)
 				}
 			}
 		}
@@ -74,7 +78,8 @@ spec: {policyName: deployments, validationActions: [Deny]}
 // so when it is sent on: client-go's client of scales sends none. To a plain API it is refused.
 func TestBodiesWithoutAType(t *testing.T) {
 	const deployments, scale = "/apis/apps/v1/namespaces/team-a/deployments", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web"},"spec":{"replicas":3}}`
-	const widgets, widget = "/apis/example.com/v1/namespaces/team-a/widgets", `{"metadata":{"name":"w1","resourceVersion":"7"},"spec":{"size":5}}`
+	const widgets, widget = "/apis/example.com/v1/namespaces/team-a/widgets",
+		`{"metadata":{"name":"w1","resourceVersion":"7"},"spec":{"size":5}}`
 	for _, dialect := range []string{"", "kubernetes"} {
 		backend := newRecorder(t)
 		backend.Reply = func(int, string, string) (string, bool) {
@@ -84,15 +89,19 @@ func TestBodiesWithoutAType(t *testing.T) {
 		if dialect != "" {
 			words = append(words, dialect)
 		}
-		address := startGateway(t, gatewayFor(t, policiestest.Write(t, aboutDeployments), backend.Addr().String(), words))
+		address := startGateway(t, gatewayFor(t, policiestest.Write(t, aboutDeployments), backend.Addr().String(),
+			words))
 		requests := []typedRequest{
-			{"POST", widgets, "", widget}, {"PUT", widgets + "/w1", "", widget}, {"DELETE", widgets + "/w1", "", `{"gracePeriodSeconds":0}`},
+			{"POST", widgets, "", widget}, {"PUT", widgets + "/w1", "", widget},
+			{"DELETE", widgets + "/w1", "", `{"gracePeriodSeconds":0}`},
 			{"PATCH", widgets + "/w1", "", `{"spec":{"size":6}}`},
 		}
 		if dialect != "" { // and of a resource that a policy matches
 			requests = append(requests, []typedRequest{
-				{"PUT", deployments + "/web/scale", "", scale}, {"POST", deployments, "", `{"metadata":{"name":"web"}}`},
-				{"PATCH", deployments + "/web", "", `{"spec":{}}`}, {"PUT", deployments + "/web/scale", "text/plain", scale},
+				{"PUT", deployments + "/web/scale", "", scale},
+				{"POST", deployments, "", `{"metadata":{"name":"web"}}`},
+				{"PATCH", deployments + "/web", "", `{"spec":{}}`},
+				{"PUT", deployments + "/web/scale", "text/plain", scale},
 			}...)
 		}
 		for _, r := range requests {
@@ -102,16 +111,20 @@ func TestBodiesWithoutAType(t *testing.T) {
 				}
 				backend.Take()
 				nc, br := dial(t, address)
-				send(t, nc, r.method+" "+r.path+" HTTP/1.1\r\nHost: gw\r\n"+line+"Content-Length: "+strconv.Itoa(len(r.body))+"\r\n\r\n"+r.body)
+				send(t, nc, r.method+" "+r.path+" HTTP/1.1\r\nHost: gw\r\n"+line+"Content-Length: "+
+					strconv.Itoa(len(r.body))+"\r\n\r\n"+r.body)
 				a, _ := readAnswer(t, br, false)
 				_ = nc.Close()
 				got := backend.Take()
 				isRead := dialect != "" && r.method != "PATCH" && r.media == ""
-				if isRead && (a.StatusCode != 200 || !strings.Contains(got, r.method+" ") || strings.Count(got, "Content-Type: application/json") != 1) {
-					t.Errorf("%s %s with %q is answered %d %s; the backend got\n%s", r.method, r.path, line, a.StatusCode, a.Content, got)
+				if isRead && (a.StatusCode != 200 || !strings.Contains(got, r.method+" ") ||
+					strings.Count(got, "Content-Type: application/json") != 1) {
+					t.Errorf("%s %s with %q is answered %d %s; the backend got\n%s", r.method, r.path, line,
+						a.StatusCode, a.Content, got)
 				}
 				if !isRead && (a.StatusCode != 415 || got != "") {
-					t.Errorf("%s: %s %s with %q is answered %d %s; the backend got\n%s", dialect, r.method, r.path, line, a.StatusCode, a.Content, got)
+					t.Errorf("%s: %s %s with %q is answered %d %s; the backend got\n%s", dialect, r.method, r.path,
+						line, a.StatusCode, a.Content, got)
 				}
 			}
 		}

@@ -28,7 +28,8 @@ func newCORS(c *config.CORS) *cors.Policy {
 
 // noteGrants remembers what the backend's answer lets the scripts of other origins read.
 func noteGrants(r *request) {
-	if answer := &r.Response; r.incoming.Head.Has(message.FieldOrigin) && r.route != nil && r.route.cors == nil && answer.Status() > 0 && !answer.IsOwn() {
+	if answer := &r.Response; r.incoming.Head.Has(message.FieldOrigin) && r.route != nil && r.route.cors == nil &&
+		answer.Status() > 0 && !answer.IsOwn() {
 		r.route.backend.grants.Note(&r.incoming.Head, placeOf(r), &answer.Response, r.Started)
 	}
 }
@@ -42,7 +43,8 @@ func shareAnswer(r *request) {
 	case r.route.cors != nil:
 		r.route.cors.Apply(head, &answer.Response)
 	case answer.IsOwn() && head.Has(message.FieldOrigin):
-		r.route.backend.grants.Share(head, placeOf(r), &answer.Response, func(q *cors.Question) (*message.Response, error) { return askPreflight(r, q) })
+		r.route.backend.grants.Share(head, placeOf(r), &answer.Response,
+			func(q *cors.Question) (*message.Response, error) { return askPreflight(r, q) })
 	}
 }
 
@@ -115,7 +117,8 @@ func relayPreflight(r *request) error {
 	if r.who.refusal == nil {
 		return nil
 	}
-	answer, err := cors.Relay(&r.incoming.Head, func(q *cors.Question) (*message.Response, error) { return askPreflight(r, q) })
+	answer, err := cors.Relay(&r.incoming.Head,
+		func(q *cors.Question) (*message.Response, error) { return askPreflight(r, q) })
 	if err != nil {
 		return err
 	}

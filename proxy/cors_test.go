@@ -27,7 +27,8 @@ func granting(_ int, head, _ string) (string, bool) {
 		origin, _, _ = strings.Cut(rest, "\r\n")
 	}
 	if origin == page {
-		grant = "Access-Control-Allow-Origin: " + page + "\r\nAccess-Control-Allow-Credentials: true\r\nVary: Origin\r\n"
+		grant = "Access-Control-Allow-Origin: " + page +
+			"\r\nAccess-Control-Allow-Credentials: true\r\nVary: Origin\r\n"
 	}
 	if strings.HasPrefix(head, "OPTIONS ") {
 		if grant != "" {
@@ -110,11 +111,14 @@ func invalid(more ...string) []string {
 func TestPreflightReachesBackend(t *testing.T) {
 	backend, address := sharing(t, nil)
 	for _, path := range []string{"/v2/orders", "/v2/orders/o1", "/other/path"} {
-		got := headOf(t, address, "OPTIONS", path, fromPage, "Access-Control-Request-Method: PUT", "Access-Control-Request-Headers: content-type")
+		got := headOf(t, address, "OPTIONS", path, fromPage, "Access-Control-Request-Method: PUT",
+			"Access-Control-Request-Headers: content-type")
 		expectHead(t, path, got, "HTTP/1.1 204 No Content", "Allow: GET, OPTIONS", "Access-Control-Allow-Origin: "+page,
-			"Access-Control-Allow-Credentials: true", "Vary: Origin", "Access-Control-Allow-Methods: GET,PUT", "Access-Control-Allow-Headers: content-type",
+			"Access-Control-Allow-Credentials: true", "Vary: Origin", "Access-Control-Allow-Methods: GET,PUT",
+			"Access-Control-Allow-Headers: content-type",
 			"Access-Control-Max-Age: 5")
-		if sent := backend.Take(); !strings.HasPrefix(sent, "OPTIONS "+path+" HTTP/1.1\r\nHost: gw\r\nOrigin: "+page+"\r\nAccess-Control-Request-Method: PUT\r\n") {
+		if sent := backend.Take(); !strings.HasPrefix(sent, "OPTIONS "+path+" HTTP/1.1\r\nHost: gw\r\nOrigin: "+page+
+			"\r\nAccess-Control-Request-Method: PUT\r\n") {
 			t.Errorf("%s: the backend got %q", path, sent)
 		}
 		expectHead(t, path, headOf(t, address, "OPTIONS", path), "HTTP/1.1 204 No Content", "Allow: GET, OPTIONS")
@@ -126,7 +130,8 @@ func TestPreflightReachesBackend(t *testing.T) {
 // which is asked once.
 func TestRefusalIsShared(t *testing.T) {
 	backend, address := sharing(t, nil)
-	problem := []string{"HTTP/1.1 422 Unprocessable Entity", "Date: …", "Content-Type: application/json", "Content-Length: LENGTH", "Cache-Control: no-cache, private"}
+	problem := []string{"HTTP/1.1 422 Unprocessable Entity", "Date: …", "Content-Type: application/json",
+		"Content-Length: LENGTH", "Cache-Control: no-cache, private"}
 	of := func(length int, more ...string) []string {
 		all := slices.Concat(problem, more)
 		all[3] = fmt.Sprint("Content-Length: ", length)
@@ -138,9 +143,11 @@ func TestRefusalIsShared(t *testing.T) {
 	if sent := backend.Take(); sent != "" {
 		t.Errorf("without an origin the backend got %q", sent)
 	}
-	grant := []string{"Access-Control-Allow-Origin: " + page, "Access-Control-Allow-Credentials: true", "Access-Control-Expose-Headers: " + exposesOwn, "Vary: Origin"}
+	grant := []string{"Access-Control-Allow-Origin: " + page, "Access-Control-Allow-Credentials: true",
+		"Access-Control-Expose-Headers: " + exposesOwn, "Vary: Origin"}
 	expectHead(t, "first", post(fromPage, "X-Csrf: 1", "Cookie: a=b"), of(length, grant...)...)
-	want := "OPTIONS /v2/orders HTTP/1.1\r\nHost: gw\r\nOrigin: " + page + "\r\nAccess-Control-Request-Method: POST\r\n" +
+	want := "OPTIONS /v2/orders HTTP/1.1\r\nHost: gw\r\nOrigin: " + page +
+		"\r\nAccess-Control-Request-Method: POST\r\n" +
 		"Access-Control-Request-Headers: content-type,x-csrf\r\nAccept: */*\r\n\r\n"
 	if sent := backend.Take(); sent != want {
 		t.Errorf("the backend got %q, want %q", sent, want)
@@ -171,16 +178,20 @@ func TestGrantIsRemembered(t *testing.T) {
 	backend, address := sharing(t, nil)
 	for range 2 {
 		head := headOf(t, address, "GET", "/v2/orders/o1", fromPage)
-		expectHead(t, "passed", unrevised.ReplaceAllString(head, "${1}*"), "HTTP/1.1 200 OK", "Content-Type: application/json",
-			"Access-Control-Allow-Origin: "+page, "Access-Control-Allow-Credentials: true", "Vary: Origin", "Access-Control-Expose-Headers: X-Total, etag",
-			"RateLimit-Policy: \"few\";q=2;w=3600", "RateLimit: …", "Access-Control-Expose-Headers: RateLimit, RateLimit-Policy",
+		expectHead(t, "passed", unrevised.ReplaceAllString(head, "${1}*"), "HTTP/1.1 200 OK",
+			"Content-Type: application/json",
+			"Access-Control-Allow-Origin: "+page, "Access-Control-Allow-Credentials: true", "Vary: Origin",
+			"Access-Control-Expose-Headers: X-Total, etag",
+			"RateLimit-Policy: \"few\";q=2;w=3600", "RateLimit: …",
+			"Access-Control-Expose-Headers: RateLimit, RateLimit-Policy",
 			`ETag: "gw-RBNvo1WzZ4oRRq0W9-hknpT7T8If536D-gateway-*"`, "Content-Length: 18")
 	}
 	backend.Take()
 	got := headOf(t, address, "GET", "/v2/orders/o2", fromPage)
 	expectHead(t, "refused", got, "HTTP/1.1 429 Too Many Requests", "Date: …", "Content-Type: application/json",
 		fmt.Sprint("Content-Length: ", contentLength(t, got)), "Cache-Control: no-cache, private", "Retry-After: …",
-		"RateLimit-Policy: \"few\";q=2;w=3600", "RateLimit: …", "Access-Control-Allow-Origin: "+page, "Access-Control-Allow-Credentials: true",
+		"RateLimit-Policy: \"few\";q=2;w=3600", "RateLimit: …", "Access-Control-Allow-Origin: "+page,
+		"Access-Control-Allow-Credentials: true",
 		"Access-Control-Expose-Headers: X-Total, etag, RateLimit, RateLimit-Policy, Retry-After, Warning, Location", "Vary: Origin")
 	if sent := backend.Take(); sent != "" {
 		t.Errorf("what is known was asked again: %q", sent)
@@ -191,12 +202,13 @@ func TestGrantIsRemembered(t *testing.T) {
 // grant.
 func TestNoGrantIsMadeUp(t *testing.T) {
 	for name, reply := range map[string]string{
-		"silent":     "HTTP/1.1 204 No Content\r\n\r\n",
-		"refused":    "HTTP/1.1 403 Forbidden\r\nAccess-Control-Allow-Origin: " + page + "\r\nContent-Length: 0\r\n\r\n",
-		"another":    "HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: https://shop.example.net\r\n\r\n",
-		"broken":     "HTTP/1.1 204 No",
-		"everyone":   "HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Allow-Credentials: true\r\n\r\n",
-		"redirected": "HTTP/1.1 302 Found\r\nAccess-Control-Allow-Origin: " + page + "\r\nLocation: /\r\nContent-Length: 0\r\n\r\n",
+		"silent":   "HTTP/1.1 204 No Content\r\n\r\n",
+		"refused":  "HTTP/1.1 403 Forbidden\r\nAccess-Control-Allow-Origin: " + page + "\r\nContent-Length: 0\r\n\r\n",
+		"another":  "HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: https://shop.example.net\r\n\r\n",
+		"broken":   "HTTP/1.1 204 No",
+		"everyone": "HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Allow-Credentials: true\r\n\r\n",
+		"redirected": "HTTP/1.1 302 Found\r\nAccess-Control-Allow-Origin: " + page +
+			"\r\nLocation: /\r\nContent-Length: 0\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			backend, address := sharing(t, nil)
@@ -205,7 +217,8 @@ func TestNoGrantIsMadeUp(t *testing.T) {
 			_, lines, _ := strings.Cut(got, "Cache-Control: no-cache, private\n")
 			want := ""
 			if name == "everyone" {
-				want = "Access-Control-Allow-Origin: *\nAccess-Control-Expose-Headers: " + exposesOwn + "\n" // and no credentials
+				// and no credentials
+				want = "Access-Control-Allow-Origin: *\nAccess-Control-Expose-Headers: " + exposesOwn + "\n"
 			}
 			if lines != want {
 				t.Errorf("answered %q, want at the end %q", got, want)
@@ -218,35 +231,49 @@ func TestNoGrantIsMadeUp(t *testing.T) {
 // of CORS remains.
 func TestRouteTakesOver(t *testing.T) {
 	c := &config.CORS{
-		AllowOrigins: []string{"https://app.example.com", "https://*.example.net"}, AllowMethods: []string{"GET", "PUT"},
-		AllowHeaders: []string{"Content-Type", "X-One"}, ExposeHeaders: []string{"X-Total"}, AllowCredentials: true, MaxAgeSeconds: 60,
+		AllowOrigins: []string{"https://app.example.com", "https://*.example.net"},
+		AllowMethods: []string{"GET", "PUT"},
+		AllowHeaders: []string{"Content-Type", "X-One"}, ExposeHeaders: []string{"X-Total"}, AllowCredentials: true,
+		MaxAgeSeconds: 60,
 	}
 	backend, address := sharing(t, c)
 	const ours, below = "https://app.example.com", "https://a.b.example.net"
 	grant := func(origin string) []string {
-		return []string{"Access-Control-Allow-Origin: " + origin, "Access-Control-Allow-Credentials: true", "Access-Control-Expose-Headers: X-Total, " + exposesOwn, "Vary: Origin"}
+		return []string{"Access-Control-Allow-Origin: " + origin, "Access-Control-Allow-Credentials: true",
+			"Access-Control-Expose-Headers: X-Total, " + exposesOwn, "Vary: Origin"}
 	}
 	for _, path := range []string{"/v2/orders/o1", "/other"} {
 		for _, origin := range []string{ours, below} {
-			expectHead(t, "preflight", headOf(t, address, "OPTIONS", path, "Origin: "+origin, "Access-Control-Request-Method: PUT", "Access-Control-Request-Headers: x-one, x-two"),
-				slices.Concat([]string{"HTTP/1.1 204 No Content", "Date: …", "Access-Control-Allow-Methods: PUT", "Access-Control-Allow-Headers: x-one",
-					"Access-Control-Max-Age: 60", "Vary: Access-Control-Request-Method, Access-Control-Request-Headers"}, grant(origin))...)
+			expectHead(t, "preflight",
+				headOf(t, address, "OPTIONS", path, "Origin: "+origin, "Access-Control-Request-Method: PUT",
+					"Access-Control-Request-Headers: x-one, x-two"),
+				slices.Concat([]string{"HTTP/1.1 204 No Content", "Date: …", "Access-Control-Allow-Methods: PUT",
+					"Access-Control-Allow-Headers: x-one",
+					"Access-Control-Max-Age: 60",
+					"Vary: Access-Control-Request-Method, Access-Control-Request-Headers"}, grant(origin))...)
 		}
-		for _, origin := range []string{page, "https://example.net", "https://evil.com:443.example.net", "http://a.example.net", "https://app.example.com.evil.org", "null"} {
-			expectHead(t, "preflight of "+origin, headOf(t, address, "OPTIONS", path, "Origin: "+origin, "Access-Control-Request-Method: PUT"),
+		for _, origin := range []string{page, "https://example.net", "https://evil.com:443.example.net",
+			"http://a.example.net", "https://app.example.com.evil.org", "null"} {
+			expectHead(t, "preflight of "+origin,
+				headOf(t, address, "OPTIONS", path, "Origin: "+origin, "Access-Control-Request-Method: PUT"),
 				"HTTP/1.1 204 No Content", "Date: …", "Vary: Origin")
 		}
 	}
 	if sent := backend.Take(); sent != "" {
 		t.Errorf("the backend got %q", sent)
 	}
-	expectHead(t, "the backend's page", headOf(t, address, "GET", "/other", fromPage), "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: Origin", "Content-Length: 2")
-	expectHead(t, "no page", headOf(t, address, "GET", "/other"), "HTTP/1.1 200 OK", "Content-Type: application/json", "Content-Length: 2", "Vary: Origin")
-	expectHead(t, "our page", headOf(t, address, "GET", "/other", "Origin: "+ours), slices.Concat([]string{"HTTP/1.1 200 OK", "Content-Type: application/json", "Content-Length: 2"}, grant(ours))...)
+	expectHead(t, "the backend's page", headOf(t, address, "GET", "/other", fromPage), "HTTP/1.1 200 OK",
+		"Content-Type: application/json", "Vary: Origin", "Content-Length: 2")
+	expectHead(t, "no page", headOf(t, address, "GET", "/other"), "HTTP/1.1 200 OK", "Content-Type: application/json",
+		"Content-Length: 2", "Vary: Origin")
+	expectHead(t, "our page", headOf(t, address, "GET", "/other", "Origin: "+ours),
+		slices.Concat([]string{"HTTP/1.1 200 OK", "Content-Type: application/json", "Content-Length: 2"},
+			grant(ours))...)
 	backend.Take()
 	got := headOf(t, address, "POST", "/v2/orders", invalid("Origin: "+ours)...)
-	expectHead(t, "refused", got, slices.Concat([]string{"HTTP/1.1 422 Unprocessable Entity", "Date: …", "Content-Type: application/json",
-		fmt.Sprint("Content-Length: ", contentLength(t, got)), "Cache-Control: no-cache, private"}, grant(ours))...)
+	expectHead(t, "refused", got,
+		slices.Concat([]string{"HTTP/1.1 422 Unprocessable Entity", "Date: …", "Content-Type: application/json",
+			fmt.Sprint("Content-Length: ", contentLength(t, got)), "Cache-Control: no-cache, private"}, grant(ours))...)
 	if sent := backend.Take(); sent != "" {
 		t.Errorf("the backend got %q", sent)
 	}
@@ -256,15 +283,20 @@ func TestRouteTakesOver(t *testing.T) {
 // nothing else of the request, and is asked without identity only this.
 func TestPreflightHasNoCredentials(t *testing.T) {
 	backend, address := sharing(t, nil, "identity=Deny")
-	got := headOf(t, address, "OPTIONS", "/v2/orders", fromPage, "Access-Control-Request-Method: PUT", "Access-Control-Request-Headers: content-type", "X-More: 1", "Cookie: a=b")
-	expectHead(t, "preflight", got, "HTTP/1.1 204 No Content", "Date: …", "Access-Control-Allow-Origin: "+page, "Access-Control-Allow-Credentials: true",
-		"Access-Control-Allow-Methods: GET,PUT", "Access-Control-Allow-Headers: content-type", "Access-Control-Max-Age: 5", "Vary: Origin")
-	want := "OPTIONS /v2/orders HTTP/1.1\r\nHost: gw\r\nOrigin: " + page + "\r\nAccess-Control-Request-Method: PUT\r\n" +
+	got := headOf(t, address, "OPTIONS", "/v2/orders", fromPage, "Access-Control-Request-Method: PUT",
+		"Access-Control-Request-Headers: content-type", "X-More: 1", "Cookie: a=b")
+	expectHead(t, "preflight", got, "HTTP/1.1 204 No Content", "Date: …", "Access-Control-Allow-Origin: "+page,
+		"Access-Control-Allow-Credentials: true",
+		"Access-Control-Allow-Methods: GET,PUT", "Access-Control-Allow-Headers: content-type",
+		"Access-Control-Max-Age: 5", "Vary: Origin")
+	want := "OPTIONS /v2/orders HTTP/1.1\r\nHost: gw\r\nOrigin: " + page +
+		"\r\nAccess-Control-Request-Method: PUT\r\n" +
 		"Access-Control-Request-Headers: content-type\r\nAccept: */*\r\n\r\n"
 	if sent := backend.Take(); sent != want {
 		t.Errorf("the backend got %q, want %q", sent, want)
 	}
-	for _, lines := range [][]string{{fromPage}, {"Access-Control-Request-Method: PUT"}, {fromPage, "Access-Control-Request-Method: PUT", "Authorization: Bearer x"}} {
+	for _, lines := range [][]string{{fromPage}, {"Access-Control-Request-Method: PUT"},
+		{fromPage, "Access-Control-Request-Method: PUT", "Authorization: Bearer x"}} {
 		if got := headOf(t, address, "OPTIONS", "/v2/orders", lines...); !strings.HasPrefix(got, "HTTP/1.1 401 ") {
 			t.Errorf("%q: answered %s", lines, got)
 		}
@@ -299,7 +331,8 @@ func TestGrantOfStream(t *testing.T) {
 func TestBadHeadIsShared(t *testing.T) {
 	const twice = "Content-Length: 1\r\nContent-Length: 2"
 	grant := []string{"Access-Control-Allow-Origin: " + page, "Access-Control-Allow-Credentials: true"}
-	for name, c := range map[string]*config.CORS{"the backend's word": nil, "the route's word": {AllowOrigins: []string{page}, AllowCredentials: true}} {
+	for name, c := range map[string]*config.CORS{"the backend's word": nil,
+		"the route's word": {AllowOrigins: []string{page}, AllowCredentials: true}} {
 		t.Run(name, func(t *testing.T) {
 			backend, address := sharing(t, c)
 			for _, target := range []string{"/v2/orders/o1", "/other/a"} {
@@ -311,10 +344,12 @@ func TestBadHeadIsShared(t *testing.T) {
 				{"GET", "/v2/orders/o2", fromPage, "Cookie: " + strings.Repeat("c", 20<<10)},
 			} {
 				got := headOf(t, address, head[0], head[1], head[2:]...)
-				if !strings.HasPrefix(got, "HTTP/1.1 4") || !strings.Contains(got, strings.Join(grant, "\n")) || !strings.Contains(got, "Connection: close") {
+				if !strings.HasPrefix(got, "HTTP/1.1 4") || !strings.Contains(got, strings.Join(grant, "\n")) ||
+					!strings.Contains(got, "Connection: close") {
 					t.Errorf("%.100q is answered %s", head, got)
 				}
-				got = headOf(t, address, head[0], head[1], strings.ReplaceAll(strings.Join(head[2:], "\r\n"), page, stranger))
+				got = headOf(t, address, head[0], head[1],
+					strings.ReplaceAll(strings.Join(head[2:], "\r\n"), page, stranger))
 				if strings.Contains(got, "Access-Control-Allow-Origin") {
 					t.Errorf("a stranger's %.100q is answered %s", head, got)
 				}
@@ -332,7 +367,8 @@ func TestFailureIsShared(t *testing.T) {
 	g.routes.table[0].cors = newCORS(&config.CORS{AllowOrigins: []string{page}})
 	panicIn(g, 0)
 	got := headOf(t, address, "GET", widgetsPath+"/w1", fromPage)
-	if !strings.HasPrefix(got, "HTTP/1.1 500 ") || !strings.Contains(got, "Access-Control-Allow-Origin: "+page) || !strings.Contains(got, "Connection: close") {
+	if !strings.HasPrefix(got, "HTTP/1.1 500 ") || !strings.Contains(got, "Access-Control-Allow-Origin: "+page) ||
+		!strings.Contains(got, "Connection: close") {
 		t.Errorf("answered %s", got)
 	}
 }
@@ -347,10 +383,13 @@ func TestErrorFormat(t *testing.T) {
 	}
 	c.Upstreams[0].ErrorFormat, c.Upstreams[0].Undescribed = config.ProblemErrors, config.DenyUndescribed
 	name := c.Upstreams[0].Name
-	c.Routes = []config.Route{{PathPrefix: "/", Upstream: name}, {Host: "status", PathPrefix: "/", Upstream: name, ErrorFormat: config.StatusErrors}}
+	c.Routes = []config.Route{{PathPrefix: "/", Upstream: name},
+		{Host: "status", PathPrefix: "/", Upstream: name, ErrorFormat: config.StatusErrors}}
 	const file = "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: %s}\nspec:\n  version: v1\n  names: {plural: %[1]s, kind: A%[1]s}\n" +
 		"  paths: {collection: /%[1]s, item: '/%[1]s/{name}'}\n%s"
-	set := policiestest.LoadFiles(t, policiestest.Write(t, fmt.Sprintf(file, "as", "")+"---\n"+fmt.Sprintf(file, "bs", "  errorFormat: Status\n")+"---\n"+fmt.Sprintf(file, "cs", "  errorFormat: Problem\n")))
+	set := policiestest.LoadFiles(t,
+		policiestest.Write(t, fmt.Sprintf(file, "as", "")+"---\n"+fmt.Sprintf(file, "bs", "  errorFormat: Status\n")+
+			"---\n"+fmt.Sprintf(file, "cs", "  errorFormat: Problem\n")))
 	address := startGateway(t, newTestGateway(t, c, func() *policies.Set { return set }))
 	for request, want := range map[string]string{
 		"GET /other HTTP/1.1\r\nHost: a":                                           "application/problem+json",

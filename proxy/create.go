@@ -37,8 +37,8 @@ func create(r *request, a attempt) error {
 	return s.Create(a.Write)
 }
 
-// writeOfNothing is the way of a request that may have no body, and has none, and of a body that is not read. Policies see
-// that there is no object.
+// writeOfNothing is the way of a request that may have no body, and has none, and of a body that is not read. Policies
+// see that there is no object.
 func writeOfNothing(r *request, a attempt) error {
 	if r.scope.storage.NeedsExisting(a.Write) && r.scope.rules.policies.Concerns(&a.Info, admission.Update) {
 		if err := r.scope.storage.Get(a.Write); err != nil {

@@ -95,8 +95,8 @@ func (w *who) authorization(head *message.Head, protocol []byte, to config.Crede
 
 const webSocketProtocols = "Sec-WebSocket-Protocol"
 
-// withholdTokens takes the client's token out of the protocols that it asks for: browsers, which cannot set a header of their
-// own on a WebSocket, send it there to kube-apiserver.
+// withholdTokens takes the client's token out of the protocols that it asks for: browsers, which cannot set a header of
+// their own on a WebSocket, send it there to kube-apiserver.
 func withholdTokens(h *message.Head) {
 	lines := h.Headers()
 	for i := range lines {

@@ -35,7 +35,8 @@ func (w *watched) decided(t *testing.T) func() string {
 	t.Helper()
 	kept := &keptLines{}
 	log := decisions.New(decisions.Options{
-		Labels: map[string]string{"app": "gateway"}, NewID: telemetry.AppendRequestID, QueueBytes: 1 << 20, MaxEventBytes: 1 << 18,
+		Labels: map[string]string{"app": "gateway"}, NewID: telemetry.AppendRequestID, QueueBytes: 1 << 20,
+		MaxEventBytes: 1 << 18,
 		Dropped: func(sink string, events int, why decisions.Reason) {
 			t.Errorf("%d events of %s are lost: %s", events, sink, why)
 		},
@@ -154,7 +155,8 @@ func TestDecisionLog(t *testing.T) {
 	decided := w.decided(t)
 	w.ask(t, "POST", widgetsPath+"?fieldManager=x", widget(""),
 		"Authorization", "Bearer "+planted, "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	w.ask(t, "POST", widgetsPath, strings.Replace(widget(""), `"size":5`, `"size":3`, 1), "Authorization", "Bearer "+planted)
+	w.ask(t, "POST", widgetsPath, strings.Replace(widget(""), `"size":5`, `"size":3`, 1), "Authorization",
+		"Bearer "+planted)
 	w.ask(t, "GET", widgetsPath, "")
 	got := decided()
 	if strings.Contains(got, planted) {

@@ -31,13 +31,15 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	if r.Method != http.MethodGet {
-		s.writes = append(s.writes, strings.TrimSpace(fmt.Sprintln("  backend:", r.Method, r.URL.Path, r.Header.Get("Content-Type"), string(body))))
+		s.writes = append(s.writes,
+			strings.TrimSpace(fmt.Sprintln("  backend:", r.Method, r.URL.Path, r.Header.Get("Content-Type"),
+				string(body))))
 	}
 	_, _ = io.WriteString(w, s.object)
 }
 
-// play sends requests in lines such as 'PUT /users/1 application/json {}' by a gateway with the document, and returns what
-// becomes of each: the answer, and what the backend gets.
+// play sends requests in lines such as 'PUT /users/1 application/json {}' by a gateway with the document, and returns
+// what becomes of each: the answer, and what the backend gets.
 func (s *shelf) play(t *testing.T, document, requests string) string {
 	t.Helper()
 	backend := httptest.NewServer(s)
@@ -198,8 +200,8 @@ paths:
 	`)
 }
 
-// TestNullOfDocuments: a stored null stays as it is on its way through the gateway, and a client's null where the document
-// allows it, whatever the default is and however the member is patched.
+// TestNullOfDocuments: a stored null stays as it is on its way through the gateway, and a client's null where the
+// document allows it, whatever the default is and however the member is patched.
 func TestNullOfDocuments(t *testing.T) {
 	const document = `
 openapi: 3.0.3
@@ -482,8 +484,8 @@ paths:
 	}
 }
 
-// TestBodiesOfOperations: each media type has its own schema, and a body is needed only where the document says so, whatever
-// the method.
+// TestBodiesOfOperations: each media type has its own schema, and a body is needed only where the document says so,
+// whatever the method.
 func TestBodiesOfOperations(t *testing.T) {
 	const document = `
 openapi: 3.0.3
@@ -836,8 +838,8 @@ paths:
 	}
 }
 
-// TestReplacementsAreJudgedWhole: a PUT puts all that it has in the place of the object, so that what the stored object lacks
-// too counts.
+// TestReplacementsAreJudgedWhole: a PUT puts all that it has in the place of the object, so that what the stored object
+// lacks too counts.
 func TestReplacementsAreJudgedWhole(t *testing.T) {
 	const text = `
 openapi: 3.0.3

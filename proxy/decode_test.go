@@ -61,7 +61,8 @@ func TestEncodedAnswers(t *testing.T) {
 				_, _ = io.WriteString(w, encoded(t, coding, text))
 			}
 		}))
-		url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, shelves), strings.TrimPrefix(backend.URL, "http://"), nil))
+		url := "http://" + startGateway(t,
+			gatewayFor(t, policiestest.Write(t, shelves), strings.TrimPrefix(backend.URL, "http://"), nil))
 		ask := func(method, path, body string) (*http.Response, string, error) {
 			r, _ := http.NewRequest(method, url+path, strings.NewReader(body))
 			r.Header.Set("Accept-Encoding", "identity")
@@ -78,7 +79,9 @@ func TestEncodedAnswers(t *testing.T) {
 		}
 		good := !strings.Contains(coding, " ") && coding != "x-odd"
 		resp, body, err := ask("GET", "/shelves/7", "")
-		if good && (body != `{"id":"7","owner":"me","wide":7}` || resp.Header.Get("Content-Encoding") != "" || unrevised.ReplaceAllString(resp.Header.Get("ETag"), "${1}*") != `"1-gateway-*"`) || !good && resp.StatusCode != 502 && err == nil {
+		if good && (body != `{"id":"7","owner":"me","wide":7}` || resp.Header.Get("Content-Encoding") != "" ||
+			unrevised.ReplaceAllString(resp.Header.Get("ETag"), "${1}*") != `"1-gateway-*"`) ||
+			!good && resp.StatusCode != 502 && err == nil {
 			t.Errorf("%s: an object: %d %s, %v", coding, resp.StatusCode, body, err)
 		}
 		resp, body, err = ask("GET", "/shelves", "")
@@ -90,7 +93,8 @@ func TestEncodedAnswers(t *testing.T) {
 			t.Errorf("%s: a head: %d %q, %v", coding, resp.StatusCode, body, err)
 		}
 		resp, body, _ = ask("PUT", "/shelves/7", `{"id":"7","owner":"you"}`)
-		if good && (resp.StatusCode != 422 || !strings.Contains(body, "owner")) || !good && resp.StatusCode != 502 || written != "" {
+		if good && (resp.StatusCode != 422 || !strings.Contains(body, "owner")) || !good && resp.StatusCode != 502 ||
+			written != "" {
 			t.Errorf("%s: a change of what may not change: %d %s, written %s", coding, resp.StatusCode, body, written)
 		}
 		backend.Close()

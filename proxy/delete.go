@@ -61,7 +61,8 @@ func deleteCollection(r *request, a attempt) error {
 }
 
 // deleteNext deletes the next object of a collection. One that another writer has changed is judged again.
-func deleteNext(r *request, a attempt, objects storage.Collection, judge func(*request, attempt) error, isJudged bool) error {
+func deleteNext(r *request, a attempt, objects storage.Collection, judge func(*request, attempt) error,
+	isJudged bool) error {
 	for {
 		if !isJudged {
 			a.forget()

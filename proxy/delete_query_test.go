@@ -12,8 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil/story"
 )
 
-// TestDeleteOptionsInQuery holds what policies see of a deletion, and what a Kubernetes API server is sent, to what that server
-// reads: the options in the body, else those in the query.
+// TestDeleteOptionsInQuery holds what policies see of a deletion, and what a Kubernetes API server is sent, to what
+// that server reads: the options in the body, else those in the query.
 func TestDeleteOptionsInQuery(t *testing.T) {
 	const policy = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -37,14 +37,19 @@ spec: {policyName: deletions, validationActions: [Deny]}
 		{"force", "!has(request.options.gracePeriodSeconds) || request.options.gracePeriodSeconds > 0", pods + "/web?gracePeriodSeconds=0", "", 422, ""},
 		{"force of a collection", "!has(request.options.gracePeriodSeconds) || request.options.gracePeriodSeconds > 0", pods + "?gracePeriodSeconds=0", "", 422, ""},
 		{"dry run beside options", "request.dryRun", pods + "/web?dryRun=All", body, 422, ""},
-		{"dry run in options", "request.dryRun", pods + "/web", `{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`, 200, ""},
+		{"dry run in options", "request.dryRun", pods + "/web",
+			`{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`, 200, ""},
 		{"dry run that is pinned", "oldObject != null", pods + "/web?dryRun=All", "", 200, `application/json {"kind":"DeleteOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"]`},
-		{"propagation that is pinned", "oldObject != null", pods + "/web?propagationPolicy=Orphan", "", 200, `"propagationPolicy":"Orphan"`},
-		// A Pod that runs nowhere gets no grace, whatever is asked for: the policy sees so of the stored one, to which the
-		// deletion is pinned. What is not stored is not found, whatever a policy would say.
-		{"grace that is settled", "request.options.gracePeriodSeconds == 0", pods + "/web?gracePeriodSeconds=3", "", 200, `"gracePeriodSeconds":3,"preconditions":{"resourceVersion":"7"`},
-		{"grace of a collection is not", "request.options.gracePeriodSeconds == 3", pods + "?gracePeriodSeconds=3", "", 200, "?gracePeriodSeconds=3"},
-		{"grace of what is gone", "request.options.gracePeriodSeconds == 1", pods + "/gone", "", 404, "GET " + pods + "/gone"},
+		{"propagation that is pinned", "oldObject != null", pods + "/web?propagationPolicy=Orphan", "", 200,
+			`"propagationPolicy":"Orphan"`},
+		// A Pod that runs nowhere gets no grace, whatever is asked for: the policy sees so of the stored one, to which
+		// the deletion is pinned. What is not stored is not found, whatever a policy would say.
+		{"grace that is settled", "request.options.gracePeriodSeconds == 0", pods + "/web?gracePeriodSeconds=3", "",
+			200, `"gracePeriodSeconds":3,"preconditions":{"resourceVersion":"7"`},
+		{"grace of a collection is not", "request.options.gracePeriodSeconds == 3", pods + "?gracePeriodSeconds=3", "",
+			200, "?gracePeriodSeconds=3"},
+		{"grace of what is gone", "request.options.gracePeriodSeconds == 1", pods + "/gone", "", 404,
+			"GET " + pods + "/gone"},
 		{"dry run of a collection", "oldObject != null", pods + "?dryRun=All", "", 200, `application/json {"kind":"DeleteOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -105,7 +110,8 @@ func TestDryRunOfTheQueryAlone(t *testing.T) {
 	a := newAuthority(t)
 	url := guarded(t, a, policy("kept", rule("DELETE", "deployments")+
 		"  matchConditions: [{name: real, expression: '!request.dryRun'}]\n  validations: [{expression: 'false', message: kept}]", deny), "OWN", "")
-	const options, dry = `{"kind":"DeleteOptions","apiVersion":"v1"}`, `{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`
+	const options, dry = `{"kind":"DeleteOptions","apiVersion":"v1"}`,
+		`{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`
 	for _, c := range []struct{ path, body, want string }{
 		{"/web", "", "422 "},
 		{"/web", dry, "200"},
@@ -113,7 +119,8 @@ func TestDryRunOfTheQueryAlone(t *testing.T) {
 		{"/web?dryRun=All", options, "422 "},
 		{"?dryRun=All", options, "422 "},
 	} {
-		if got := said(t, "DELETE", url+inTeamA+c.path, "application/json", c.body, "Authorization: Bearer boss"); !strings.HasPrefix(got, c.want) {
+		if got := said(t, "DELETE", url+inTeamA+c.path, "application/json", c.body,
+			"Authorization: Bearer boss"); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s with %s: got %s, want %s", c.path, c.body, got, c.want)
 		}
 	}

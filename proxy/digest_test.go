@@ -87,7 +87,8 @@ func digestGateway(t *testing.T, answer, coding string) (url string, k *digestKe
 	k = &digestKeeper{seen: map[string]string{}, answer: answer, coding: coding}
 	s := httptest.NewServer(k)
 	t.Cleanup(s.Close)
-	return "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, volumesAPI), strings.TrimPrefix(s.URL, "http://"), nil)), k
+	return "http://" + startGateway(t,
+		gatewayFor(t, policiestest.Write(t, volumesAPI), strings.TrimPrefix(s.URL, "http://"), nil)), k
 }
 
 // TestDigestsOfRequests: a digest of the client's own bytes goes on with them, and with nothing else.
@@ -99,22 +100,32 @@ func TestDigestsOfRequests(t *testing.T) {
 		want                                          map[string]string
 	}{
 		{"undescribed", "POST", "/else", "text/plain", "", "hello", map[string]string{"POST": "all"}},
-		{"undescribed and large", "POST", "/else", "text/plain", "", strings.Repeat("hello", 100<<10), map[string]string{"POST": "all"}},
-		{"undescribed and encoded", "POST", "/else", "text/plain", "gzip", encoded(t, "gzip", "hello"), map[string]string{"POST": "all"}},
+		{"undescribed and large", "POST", "/else", "text/plain", "", strings.Repeat("hello", 100<<10),
+			map[string]string{"POST": "all"}},
+		{"undescribed and encoded", "POST", "/else", "text/plain", "gzip", encoded(t, "gzip", "hello"),
+			map[string]string{"POST": "all"}},
 		{"without a body", "GET", "/volumes/a", "", "", "", map[string]string{"GET": "all"}},
 		{"as it came", "POST", "/volumes", "application/json", "", whole, map[string]string{"POST": "all"}},
-		{"decoded", "POST", "/volumes", "application/json", "gzip", encoded(t, "gzip", whole), map[string]string{"POST": "none"}},
+		{"decoded", "POST", "/volumes", "application/json", "gzip", encoded(t, "gzip", whole),
+			map[string]string{"POST": "none"}},
 		{"defaulted", "POST", "/volumes", "application/json", "", `{"id":"a"}`, map[string]string{"POST": "none"}},
 		{"replaced as it came", "PUT", "/volumes/a", "application/json", "", whole, map[string]string{"PUT": "all"}},
-		{"replaced and defaulted", "PUT", "/volumes/a", "application/json", "", `{"id":"a"}`, map[string]string{"PUT": "none"}},
+		{"replaced and defaulted", "PUT", "/volumes/a", "application/json", "", `{"id":"a"}`,
+			map[string]string{"PUT": "none"}},
 		{"a form", "POST", "/volumes", form, "", "size=2", map[string]string{"POST": "all"}},
-		{"a form that is decoded", "POST", "/volumes", form, "br", encoded(t, "br", "size=2"), map[string]string{"POST": "none"}},
-		{"a patch", "PATCH", "/volumes/a", "application/json", "", `{"size":2}`, map[string]string{"GET": "none", "PATCH": "all"}},
-		{"a patch that is changed", "PATCH", "/volumes/a", "application/merge-patch+json", "", `{"class":null}`, map[string]string{"GET": "none", "PATCH": "none"}},
-		{"a patch in a form", "PATCH", "/volumes/a", form, "", "size=2", map[string]string{"GET": "none", "PATCH": "all"}},
-		{"a patch that is decoded", "PATCH", "/volumes/a", "application/json", "zstd", encoded(t, "zstd", `{"size":2}`), map[string]string{"GET": "none", "PATCH": "none"}},
+		{"a form that is decoded", "POST", "/volumes", form, "br", encoded(t, "br", "size=2"),
+			map[string]string{"POST": "none"}},
+		{"a patch", "PATCH", "/volumes/a", "application/json", "", `{"size":2}`,
+			map[string]string{"GET": "none", "PATCH": "all"}},
+		{"a patch that is changed", "PATCH", "/volumes/a", "application/merge-patch+json", "", `{"class":null}`,
+			map[string]string{"GET": "none", "PATCH": "none"}},
+		{"a patch in a form", "PATCH", "/volumes/a", form, "", "size=2",
+			map[string]string{"GET": "none", "PATCH": "all"}},
+		{"a patch that is decoded", "PATCH", "/volumes/a", "application/json", "zstd", encoded(t, "zstd", `{"size":2}`),
+			map[string]string{"GET": "none", "PATCH": "none"}},
 		{"a deletion", "DELETE", "/volumes/a", "", "", "", map[string]string{"DELETE": "all"}},
-		{"a deletion with options", "DELETE", "/volumes/a", "application/json", "", "{}", map[string]string{"DELETE": "all"}},
+		{"a deletion with options", "DELETE", "/volumes/a", "application/json", "", "{}",
+			map[string]string{"DELETE": "all"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			clear(backend.seen)
@@ -136,14 +147,15 @@ func TestDigestsOfRequests(t *testing.T) {
 			backend.Lock()
 			defer backend.Unlock()
 			if resp.StatusCode != 200 || !maps.Equal(backend.seen, c.want) {
-				t.Errorf("%d %s: the backend got %v of the digests, want %v", resp.StatusCode, answer, backend.seen, c.want)
+				t.Errorf("%d %s: the backend got %v of the digests, want %v", resp.StatusCode, answer, backend.seen,
+					c.want)
 			}
 		})
 	}
 }
 
-// TestDigestsOfAnswers: what an answer says of its very bytes goes on with them, and with nothing else. The ETag of other
-// bytes is another one.
+// TestDigestsOfAnswers: what an answer says of its very bytes goes on with them, and with nothing else. The ETag of
+// other bytes is another one.
 func TestDigestsOfAnswers(t *testing.T) {
 	name := strings.Repeat("a", 2000) // that makes it worth to be encoded
 	whole, bare := `{"id":"`+name+`","class":"fast"}`, `{"id":"`+name+`"}`
@@ -162,7 +174,8 @@ func TestDigestsOfAnswers(t *testing.T) {
 		{"decoded and encoded", whole, "gzip", "GET", "/volumes/a", "br", "none", `"7-gateway-*-br"`, "br"},
 		{"the head of what may be edited", bare, "", "HEAD", "/volumes/a", "", "none", edited, ""},
 		{"a list", `{"items":[` + bare + `]}`, "", "GET", "/volumes", "", "none", edited, ""},
-		{"a large list", `{"items":[` + bare + strings.Repeat(","+bare, 100) + `]}`, "", "GET", "/volumes", "", "none", edited, ""},
+		{"a large list", `{"items":[` + bare + strings.Repeat(","+bare, 100) + `]}`, "", "GET", "/volumes", "", "none",
+			edited, ""},
 		{"no JSON that could be completed", `{"items":[]}`, "", "GET", "/volumes", "", "all", own, ""},
 		{"a write", bare, "", "DELETE", "/volumes/a", "", "all", own, ""},
 	} {
@@ -181,7 +194,8 @@ func TestDigestsOfAnswers(t *testing.T) {
 			_, _ = io.Copy(io.Discard, resp.Body)
 			_ = resp.Body.Close()
 			h := resp.Header
-			got := fmt.Sprint(resp.StatusCode, digestsIn(h), slices.Clone(h["Accept-Ranges"]), h["Content-Encoding"], unrevised.ReplaceAllString(h.Get("ETag"), "${1}*"))
+			got := fmt.Sprint(resp.StatusCode, digestsIn(h), slices.Clone(h["Accept-Ranges"]), h["Content-Encoding"],
+				unrevised.ReplaceAllString(h.Get("ETag"), "${1}*"))
 			ranges, coding := []string{"bytes"}, []string{c.got}
 			if c.digests == "none" {
 				ranges = nil

@@ -28,7 +28,8 @@ const (
 func (g *common) discover(b *backend) {
 	b.served = discovery.New(discovery.Options{
 		Ask: func(ctx context.Context, q discovery.Question) (discovery.Answer, error) {
-			a, err := b.Send(ctx, state.Request{Method: "GET", Target: q.Target, Accept: q.Accept, Known: q.Known, Limit: discovery.MaxAnswer})
+			a, err := b.Send(ctx, state.Request{Method: "GET", Target: q.Target, Accept: q.Accept, Known: q.Known,
+				Limit: discovery.MaxAnswer})
 			return discovery.Answer{Code: a.Code, Body: a.Body, ETag: a.ETag}, err
 		},
 		Changed: func(err error) {

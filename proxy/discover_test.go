@@ -134,7 +134,9 @@ func messageOf(code int, body string) string {
 // says or leaves out.
 func TestKindsOfTheServer(t *testing.T) {
 	server := newAPIServer(t)
-	g := discovering(t, "upstreams: [{name: main, endpoints: ['"+server.URL+"'], dialect: Kubernetes, credentials: Impersonate, tokenFile: "+secretFile(t, "gateways-own")+"}]\nidentity: {anonymous: Allow}\n", kindsTold)
+	g := discovering(t, "upstreams: [{name: main, endpoints: ['"+server.URL+
+		"'], dialect: Kubernetes, credentials: Impersonate, tokenFile: "+secretFile(t, "gateways-own")+
+		"}]\nidentity: {anonymous: Allow}\n", kindsTold)
 	const pods = "/api/v1/namespaces/team-a/pods"
 	for _, tt := range []struct{ method, path, body, want string }{
 		{"POST", pods, `{"metadata":{"name":"a"}}`, "/v1 Pod"},
@@ -144,8 +146,10 @@ func TestKindsOfTheServer(t *testing.T) {
 		{"POST", pods + "/a/eviction", `{"apiVersion":"v1","kind":"Pod"}`, "policy/v1 Eviction"},
 		{"POST", pods + "/a/exec?command=ls", ``, "/v1 PodExecOptions"},
 		{"POST", "/api/v1/namespaces/team-a/serviceaccounts/a/token", `{}`, "authentication.k8s.io/v1 TokenRequest"},
-		{"PUT", "/apis/apps/v1/namespaces/team-a/deployments/a/scale", `{"metadata":{"name":"a"},"spec":{}}`, "autoscaling/v1 Scale"},
-		{"PUT", "/apis/apps/v1/namespaces/team-a/deployments/a", `{"metadata":{"name":"a","resourceVersion":"1"}}`, "apps/v1 Deployment"},
+		{"PUT", "/apis/apps/v1/namespaces/team-a/deployments/a/scale", `{"metadata":{"name":"a"},"spec":{}}`,
+			"autoscaling/v1 Scale"},
+		{"PUT", "/apis/apps/v1/namespaces/team-a/deployments/a", `{"metadata":{"name":"a","resourceVersion":"1"}}`,
+			"apps/v1 Deployment"},
 	} {
 		code, body := g.do(t, tt.method, tt.path, tt.body)
 		if got, want := messageOf(code, body), "422 "+tt.want+" "+tt.want; got != want {
@@ -193,7 +197,9 @@ func TestStatusOfTheServer(t *testing.T) {
 	} {
 		server := newAPIServer(t)
 		server.groups.Store(served)
-		g := discovering(t, "upstreams: [{name: main, endpoints: ['"+server.URL+"'], dialect: Kubernetes, credentials: Impersonate, tokenFile: "+secretFile(t, "gateways-own")+"}]\nidentity: {anonymous: Allow}\n", statusTold)
+		g := discovering(t, "upstreams: [{name: main, endpoints: ['"+server.URL+
+			"'], dialect: Kubernetes, credentials: Impersonate, tokenFile: "+secretFile(t, "gateways-own")+
+			"}]\nidentity: {anonymous: Allow}\n", statusTold)
 		body := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"team-a","resourceVersion":"1"},"status":{"phase":"Sent"}}`
 		if got := messageOf(g.do(t, "PUT", widget, body)); got != want {
 			t.Errorf("policies see %s, want %s", got, want)
@@ -207,12 +213,16 @@ func TestPendingDiscovery(t *testing.T) {
 	server := newAPIServer(t)
 	server.broken.Store(http.StatusServiceUnavailable)
 	own := secretFile(t, "gateways-own")
-	upstream := "{name: main, endpoints: ['" + server.URL + "'], dialect: Kubernetes, credentials: Impersonate, tokenFile: " + own + "}"
+	upstream := "{name: main, endpoints: ['" + server.URL +
+		"'], dialect: Kubernetes, credentials: Impersonate, tokenFile: " + own + "}"
 	g := discovering(t, "upstreams: ["+upstream+"]\nidentity: {anonymous: Allow}\n")
-	for _, path := range []string{"/api/v1/namespaces/team-a/pods", "/api/v1/namespaces/team-a/pods/a", "/apis/apps/v1/deployments"} {
+	for _, path := range []string{"/api/v1/namespaces/team-a/pods", "/api/v1/namespaces/team-a/pods/a",
+		"/apis/apps/v1/deployments"} {
 		code, header, body := g.get(t, path)
-		if code != 503 || header.Get("Retry-After") != "1" || !strings.Contains(body, "it is not known yet which resources the API server serves") {
-			t.Errorf("GET %s before anything is known: %d, Retry-After %q, %s", path, code, header.Get("Retry-After"), body)
+		if code != 503 || header.Get("Retry-After") != "1" ||
+			!strings.Contains(body, "it is not known yet which resources the API server serves") {
+			t.Errorf("GET %s before anything is known: %d, Retry-After %q, %s", path, code, header.Get("Retry-After"),
+				body)
 		}
 	}
 	if code, body := g.do(t, "GET", "/version", ""); code != 200 {
@@ -239,8 +249,10 @@ func TestPendingDiscovery(t *testing.T) {
 // TestNoAccountNoDiscovery: a gateway without an account does not ask, and takes kinds from requests.
 func TestNoAccountNoDiscovery(t *testing.T) {
 	server := newAPIServer(t)
-	g := discovering(t, "upstreams: [{name: main, endpoints: ['"+server.URL+"'], dialect: Kubernetes, credentials: Pass}]\n", kindsTold)
-	if got := messageOf(g.do(t, "POST", "/api/v1/namespaces/team-a/pods", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`)); got != "422 /v1 Pod /v1 Pod" {
+	g := discovering(t, "upstreams: [{name: main, endpoints: ['"+server.URL+
+		"'], dialect: Kubernetes, credentials: Pass}]\n", kindsTold)
+	if got := messageOf(g.do(t, "POST", "/api/v1/namespaces/team-a/pods",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`)); got != "422 /v1 Pod /v1 Pod" {
 		t.Error(got)
 	}
 	if n := server.asked.Load(); n != 0 {

@@ -39,7 +39,8 @@ func passDocumented(r *request) error {
 	return passThrough(r)
 }
 
-// checksBody reports whether the media type of the request's body is one that the gateway reads, or none that is declared.
+// checksBody reports whether the media type of the request's body is one that the gateway reads, or none that is
+// declared.
 func checksBody(r *request, o *contract.Operation) bool {
 	media, ok := message.ParseMediaType(r.incoming.Head.Value(message.FieldContentType))
 	if !ok {
@@ -65,8 +66,8 @@ func passUnread(r *request) error {
 	return passThrough(r)
 }
 
-// checkDocumentedBody checks the body of a documented operation by what its media type declares, and names what is wrong with the
-// parameters with what is wrong with it.
+// checkDocumentedBody checks the body of a documented operation by what its media type declares, and names what is
+// wrong with the parameters with what is wrong with it.
 func checkDocumentedBody(r *request) error {
 	wrong, more := r.parameters, 0
 	if declared := r.body.declared; declared != nil && declared.Schema != nil {
@@ -99,7 +100,8 @@ func checkDeclaredBody(r *request, declared *contract.Body, root document.Node) 
 	return contract.Named(r.attempt.unread, found.Errors)[len(r.attempt.unread):], found.More
 }
 
-// redirectToDescribed answers a path that is described but for the slash at its end with the described one (RFC 9110, 15.4.9).
+// redirectToDescribed answers a path that is described but for the slash at its end with the described one (RFC 9110,
+// 15.4.9).
 func redirectToDescribed(r *request) error {
 	target := str(r.telemetry.target)
 	if target == "" {
@@ -121,8 +123,8 @@ func withOtherSlash(target string) string {
 	return path + "/" + query
 }
 
-// refuseMethod refuses a method that no file describes at the path of objects which policies or a schema judge: it could
-// change them behind their backs.
+// refuseMethod refuses a method that no file describes at the path of objects which policies or a schema judge: it
+// could change them behind their backs.
 func refuseMethod(r *request) error {
 	return status.MethodNotAllowed(r.Resource.GroupResource(), string(r.Head.Method))
 }

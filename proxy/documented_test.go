@@ -97,7 +97,8 @@ func TestDocumented(t *testing.T) {
 		{"PATCH /items/tea/photo|" + json, `{"count":"a"}`, `422 the request is invalid: count: Invalid value: "string": must be of type integer`},
 		{"PATCH /items/tea/photo", "", "400 the body must not be empty"},
 		{"PATCH /items/tea/photo|" + json, `{"count":2}`, "passes"},
-		{"GET /search|" + json, `{"a":1,"b":2}`, "422 the request is invalid: Too many: 2: must have at most 1 property"},
+		{"GET /search|" + json, `{"a":1,"b":2}`,
+			"422 the request is invalid: Too many: 2: must have at most 1 property"},
 		{"GET /search|" + json, `{"a":1}`, "passes"},
 		{"GET /reports/2026-01-02.csv", "", "passes"},
 		{"GET /reports/yesterday.xml", "", `422 the request is invalid: [path.day: Invalid value: "yesterday": must be a valid 'date', path.format: Unsupported value: "xml": supported values: "csv", "json"]`},
@@ -122,8 +123,8 @@ func TestDocumented(t *testing.T) {
 	})
 }
 
-// TestOtherMethods: operations of QUERY and of an author's own methods are checked as all others. What the document does not
-// have for such a method is undescribed: it passes, or is refused.
+// TestOtherMethods: operations of QUERY and of an author's own methods are checked as all others. What the document
+// does not have for such a method is undescribed: it passes, or is refused.
 func TestOtherMethods(t *testing.T) {
 	const file = `
 openapi: 3.2.0
@@ -148,19 +149,23 @@ paths:
 		playDocumented(t, backend, address, append(cases, []documentedCase{
 			{"QUERY /files|" + json, ` {"where": "a"} `, "passes"},
 			{"QUERY /files/|" + json, `{"where":"a"}`, "passes"},
-			{"QUERY /files|" + json, `{"where":"long"}`, "422 the request is invalid: where: Too long: must be at most 3 characters"},
+			{"QUERY /files|" + json, `{"where":"long"}`,
+				"422 the request is invalid: where: Too long: must be at most 3 characters"},
 			{"QUERY /files|" + json, `{}`, "422 the request is invalid: where: Required value"},
 			{"QUERY /files", "", "400 the body must not be empty"},
 			{"QUERY /files|Content-Type: text/plain", "x", "415 the body of the request was in an unknown format - accepted media types include: application/json"},
 			{"QUERY /Files|" + json, `{}`, "404 the path '/Files' is not spelled as the path of a resource that it could be taken for"},
-			{"QUERY /files/%2e%2e/files|" + json, `{}`, "400 the request path must not contain '.' or '..' as a segment, encoded or not"},
+			{"QUERY /files/%2e%2e/files|" + json, `{}`,
+				"400 the request path must not contain '.' or '..' as a segment, encoded or not"},
 			{"COPY /files/a|To: b", "", "passes"},
 			{"COPY /files/a", "", "422 the request is invalid: header.To: Required value"},
-			{"COPY /files/a|To: long", "", "422 the request is invalid: header.To: Too long: must be at most 3 characters"},
+			{"COPY /files/a|To: long", "",
+				"422 the request is invalid: header.To: Too long: must be at most 3 characters"},
 			{"copy /files/a|To: long", "", "400 the request line must start with a method in capital letters"},
 			{"COPY /files", "", `405 COPY is not supported on resources of kind "files"`},
 			{"LINK /files/a", "", `405 LINK is not supported on resources of kind "files"`},
-			{"QUERY /named/a/state?n=x", "", `422 the request is invalid: query.n: Invalid value: "x": must be an integer`},
+			{"QUERY /named/a/state?n=x", "",
+				`422 the request is invalid: query.n: Invalid value: "x": must be an integer`},
 			{"MOVE /named/a/state", "", "passes"},
 		}...))
 		nc, br := dial(t, address)
@@ -177,8 +182,8 @@ paths:
 type documentedCase struct {
 	request string // method, target and header lines
 	body    string
-	// want is the code and the message, or the code alone; "passes" if the backend gets the request as it is, and "sends" with
-	// a body if it gets that.
+	// want is the code and the message, or the code alone; "passes" if the backend gets the request as it is, and
+	// "sends" with a body if it gets that.
 	want string
 }
 
@@ -206,7 +211,8 @@ func playDocumented(t *testing.T, backend *recorder, address string, cases []doc
 		_ = nc.Close()
 		sent := backend.Take()
 		_, target, _ := strings.Cut(head, " ")
-		if strings.HasPrefix(sent, head+" HTTP/1.1\r\n") && strings.HasSuffix(sent, "\r\n\r\n"+test.body) && strings.Contains(sent, target) {
+		if strings.HasPrefix(sent, head+" HTTP/1.1\r\n") && strings.HasSuffix(sent, "\r\n\r\n"+test.body) &&
+			strings.Contains(sent, target) {
 			got = "passes"
 		} else if body, has := strings.CutPrefix(test.want, "sends "); has && strings.HasSuffix(sent, "\r\n\r\n"+body) {
 			got = test.want
@@ -243,7 +249,8 @@ func TestDocumentedUpgrades(t *testing.T) {
 	}
 }
 
-// TestRedirectedSlash: a path that differs by the slash at its end is answered with the described one, its query with it.
+// TestRedirectedSlash: a path that differs by the slash at its end is answered with the described one, its query with
+// it.
 func TestRedirectedSlash(t *testing.T) {
 	backend, address := documentedGateway(t, config.PassUndescribed)
 	nc, br := dial(t, address)
@@ -254,7 +261,8 @@ func TestRedirectedSlash(t *testing.T) {
 		t.Errorf("got %d %v", a.StatusCode, a.Header)
 	}
 	send(t, nc, "GET /old/?n=x HTTP/1.1\r\nHost: a\r\n\r\n")
-	if got, want := answerIn(t, br), `422 the request is invalid: query.n: Invalid value: "x": must be an integer`; got != want {
+	if got, want := answerIn(t, br),
+		`422 the request is invalid: query.n: Invalid value: "x": must be an integer`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -264,10 +272,12 @@ func TestRedirectedSlash(t *testing.T) {
 func TestClosedMethods(t *testing.T) {
 	for undescribed, want := range map[config.Undescribed]map[string]string{
 		config.DenyUndescribed: {
-			"GET /plain/a": "200", "DELETE /plain/a": "405 GET, HEAD, OPTIONS", "GET /graphql": "405 POST, OPTIONS", "PUT /items/tea/buy": "405 POST", "GET /other": "404", "DELETE /items/tea": "405 GET, HEAD, PUT, OPTIONS",
+			"GET /plain/a": "200", "DELETE /plain/a": "405 GET, HEAD, OPTIONS", "GET /graphql": "405 POST, OPTIONS",
+			"PUT /items/tea/buy": "405 POST", "GET /other": "404", "DELETE /items/tea": "405 GET, HEAD, PUT, OPTIONS",
 		},
 		config.DenyWrites: {
-			"GET /plain/a": "200", "DELETE /plain/a": "405 GET, HEAD, OPTIONS", "GET /graphql": "200", "PUT /graphql": "405 GET, HEAD, POST, OPTIONS", "GET /other": "200", "PUT /other": "405 GET, HEAD, OPTIONS",
+			"GET /plain/a": "200", "DELETE /plain/a": "405 GET, HEAD, OPTIONS", "GET /graphql": "200",
+			"PUT /graphql": "405 GET, HEAD, POST, OPTIONS", "GET /other": "200", "PUT /other": "405 GET, HEAD, OPTIONS",
 		},
 	} {
 		_, address := documentedGateway(t, undescribed)

@@ -144,7 +144,8 @@ func (j *DryRunner) run(t *DryRun) (err error) {
 		return ErrNotWrite
 	case i.IsUndescribed || !i.IsResource:
 		return ErrUndescribed
-	case i.Connect, !isCreate && i.Verb != resource.VerbUpdate, i.Subresource != "" && i.Subresource != "status", r.scope.isOperation:
+	case i.Connect, !isCreate && i.Verb != resource.VerbUpdate, i.Subresource != "" && i.Subresource != "status",
+		r.scope.isOperation:
 		return ErrNotWrite
 	}
 	if i.APIPrefix != "" && r.scope.backend.isDiscovered() {
@@ -206,12 +207,13 @@ func (j *DryRunner) resolve(t *DryRun) error {
 	return nil
 }
 
-// routeTo returns the route by which requests reach a target of a backend: if there are several, one where files describe
-// it; nil if there is none.
+// routeTo returns the route by which requests reach a target of a backend: if there are several, one where files
+// describe it; nil if there is none.
 func (g *Gateway) routeTo(upstream, method, target string) (found *route) {
 	path := string(pathOf([]byte(target)))
 	for _, one := range g.routes.table {
-		if one.backend.name != upstream || !slices.ContainsFunc(one.spans, func(s span) bool { return under(path, s.to) }) {
+		if one.backend.name != upstream ||
+			!slices.ContainsFunc(one.spans, func(s span) bool { return under(path, s.to) }) {
 			continue
 		}
 		if found == nil {

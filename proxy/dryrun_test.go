@@ -63,7 +63,8 @@ func TestDryRunner(t *testing.T) {
 	dir := t.TempDir()
 	testutil.WriteFile(t, filepath.Join(dir, "p.yaml"), assessedPolicies)
 	g := gatewayFor(t, dir, "127.0.0.1:1", nil) // an address without a server
-	const all, one = "/apis/shop.example.com/v1/namespaces/team-a/queues", "/apis/shop.example.com/v1/namespaces/team-a/queues/q"
+	const all, one = "/apis/shop.example.com/v1/namespaces/team-a/queues",
+		"/apis/shop.example.com/v1/namespaces/team-a/queues/q"
 	queue := func(spec string) string {
 		return `{"apiVersion":"shop.example.com/v1","kind":"Queue","metadata":{"name":"q","namespace":"team-a"},"spec":` + spec + `}`
 	}
@@ -72,22 +73,30 @@ func TestDryRunner(t *testing.T) {
 		name, method, target, body, old, user string
 		err, object, decided                  string
 	}{
-		{name: "admitted", method: "POST", target: all, body: queue(`{"owner":"a"}`), decided: "sizes Allow", object: `"size":5`},
-		{name: "denied", method: "POST", target: all, body: queue(`{"size":10}`), decided: "sizes Deny", err: "less than 10 places", object: `"size":10`},
-		{name: "user", method: "POST", target: all, body: queue(`{"size":1}`), user: "eve", decided: "sizes Deny", err: "eve has no queues", object: `"size":1`},
+		{name: "admitted", method: "POST", target: all, body: queue(`{"owner":"a"}`), decided: "sizes Allow",
+			object: `"size":5`},
+		{name: "denied", method: "POST", target: all, body: queue(`{"size":10}`), decided: "sizes Deny",
+			err: "less than 10 places", object: `"size":10`},
+		{name: "user", method: "POST", target: all, body: queue(`{"size":1}`), user: "eve", decided: "sizes Deny",
+			err: "eve has no queues", object: `"size":1`},
 		{name: "schema", method: "POST", target: all, body: queue(`{"size":"x"}`), err: "spec.size", object: `"x"`},
-		{name: "update", method: "PUT", target: one, body: queue(`{"size":3}`), old: queue(`{"size":4}`), decided: "sizes Deny", err: "does not shrink", object: `"size":3`},
-		{name: "same", method: "PUT", target: one, body: queue(`{"size":3}`), old: queue(`{"size":3}`), decided: "sizes Allow", object: `"size":3`},
+		{name: "update", method: "PUT", target: one, body: queue(`{"size":3}`), old: queue(`{"size":4}`),
+			decided: "sizes Deny", err: "does not shrink", object: `"size":3`},
+		{name: "same", method: "PUT", target: one, body: queue(`{"size":3}`), old: queue(`{"size":3}`),
+			decided: "sizes Allow", object: `"size":3`},
 		{name: "old unknown", method: "PUT", target: one, body: queue(`{"size":3}`), err: ErrOldUnknown.Error()},
 		{name: "undescribed", method: "POST", target: "/metrics", body: `{}`, err: ErrUndescribed.Error()},
 		{name: "read", method: "GET", target: one, err: ErrNotWrite.Error()},
-		{name: "contradiction", method: "PUT", target: one + "2", body: queue(`{}`), old: queue(`{}`), err: "does not match the name on the URL"},
-		{name: "not JSON", method: "POST", target: all, body: `{"a":1,"a":2}`, err: "JSON that can be read in one way only"},
+		{name: "contradiction", method: "PUT", target: one + "2", body: queue(`{}`), old: queue(`{}`),
+			err: "does not match the name on the URL"},
+		{name: "not JSON", method: "POST", target: all, body: `{"a":1,"a":2}`,
+			err: "JSON that can be read in one way only"},
 	} {
 		for _, isParsed := range []bool{false, true} {
 			var d verdictLines
 			u := identity.User{Name: cmp.Or(c.user, "alice")}
-			dry := &DryRun{Method: []byte(c.method), Target: []byte(c.target), Body: []byte(c.body), User: &u, Decided: &d, IsKept: true}
+			dry := &DryRun{Method: []byte(c.method), Target: []byte(c.target), Body: []byte(c.body), User: &u,
+				Decided: &d, IsKept: true}
 			if c.old != "" {
 				dry.Old = []byte(c.old)
 			}
@@ -107,7 +116,8 @@ func TestDryRunner(t *testing.T) {
 			}
 		}
 	}
-	unknown := j.Run(&DryRun{Method: []byte("PUT"), Target: []byte(one), Body: []byte(queue(`{}`)), User: &identity.User{}})
+	unknown := j.Run(&DryRun{Method: []byte("PUT"), Target: []byte(one), Body: []byte(queue(`{}`)),
+		User: &identity.User{}})
 	if !errors.Is(unknown.Err, ErrOldUnknown) {
 		t.Error(unknown.Err)
 	}

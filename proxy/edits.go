@@ -13,8 +13,8 @@ import (
 type editing struct{ request, copies *message.Edits }
 
 // editingOf returns what the filters of a route may change of the requests of an operation. The backend must not take a
-// request that was judged for another one, nor one that passes for one that files describe: lines that say what a body is,
-// which method or path is meant, or on which condition, stay as the client sent them.
+// request that was judged for another one, nor one that passes for one that files describe: lines that say what a body
+// is, which method or path is meant, or on which condition, stay as the client sent them.
 func editingOf(r *route, i *resource.Info, isDescribed bool) (e editing, left []string) {
 	var kept message.FieldSet
 	if isDescribed {

@@ -18,14 +18,16 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// judgedLines are header lines by which a backend takes a request for another one. X-Edited is one that is its author's.
+// judgedLines are header lines by which a backend takes a request for another one. X-Edited is one that is its
+// author's.
 var judgedLines = []string{
-	"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X_HTTP_Method_Override", "Content-Type", "Content-Encoding", "If-Match", "If-None-Match", "If-Modified-Since",
+	"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X_HTTP_Method_Override", "Content-Type",
+	"Content-Encoding", "If-Match", "If-None-Match", "If-Modified-Since",
 	"If-Unmodified-Since", "If-Range", "If_Match", "X-Original-URL", "X-Rewrite-URL", "X-Edited",
 }
 
-// TestFiltersLeaveJudgedLines: a filter of a route cannot make the backend, or a mirror, take a request that was judged for another
-// one, nor one that passes for one that files describe, and the log says so. What nothing judges it edits.
+// TestFiltersLeaveJudgedLines: a filter of a route cannot make the backend, or a mirror, take a request that was judged
+// for another one, nor one that passes for one that files describe, and the log says so. What nothing judges it edits.
 func TestFiltersLeaveJudgedLines(t *testing.T) {
 	const parcel = `{"apiVersion":"shop.example.com/v1","kind":"Parcel","metadata":{"name":"p1","namespace":"team-a"},"spec":{"weight":2}}`
 	var mu sync.Mutex
@@ -56,7 +58,8 @@ func TestFiltersLeaveJudgedLines(t *testing.T) {
 		edits.Set = append(edits.Set, routing.Header{Name: name, Value: "filter"})
 	}
 	table := tableOf([]routing.Backend{serviceOf(t, "main", noting("main")), serviceOf(t, "mirror", noting("mirror"))},
-		ruleOf("all", prefix("/"), 0, routing.Filter{Mirror: &routing.Mirror{Backend: 1}}, routing.Filter{Request: edits}))
+		ruleOf("all", prefix("/"), 0, routing.Filter{Mirror: &routing.Mirror{Backend: 1}},
+			routing.Filter{Request: edits}))
 	const every = "X-HTTP-Method-Override X-HTTP-Method X-Method-Override X_HTTP_Method_Override Content-Type Content-Encoding If-Match If-None-Match If-Modified-Since If-Unmodified-Since If-Range If_Match"
 	for _, c := range []struct {
 		method, path, body, want string
@@ -115,7 +118,8 @@ func TestFiltersLeaveJudgedLines(t *testing.T) {
 		if c.said != "" {
 			said = fmt.Sprintf("route=HTTPRoute/infra/all rule=0 headers=%q", strings.ReplaceAll(c.said, " ", ", "))
 		}
-		if text := log.String(); c.said == "" && strings.Contains(text, "filters of a route") || !strings.Contains(text, said) {
+		if text := log.String(); c.said == "" && strings.Contains(text, "filters of a route") ||
+			!strings.Contains(text, said) {
 			t.Errorf("of %+v the log says %s, want %s", c, text, said)
 		}
 	}
@@ -136,10 +140,12 @@ func TestEditing(t *testing.T) {
 		{config.PassUndescribed, resource.Info{}, true, 14},
 		{config.PassUndescribed, resource.Info{IsUndescribed: true}, true, 2},
 		{config.PassUndescribed, resource.Info{IsUndescribed: true}, false, 0},
-		{config.PassUndescribed, resource.Info{IsUndescribed: true, IsOtherMethod: true}, true, 14}, // the method is not described, the path is
-		{config.DenyWrites, resource.Info{IsUndescribed: true}, false, 14},                          // a GET must not be a write
+		// the method is not described, the path is
+		{config.PassUndescribed, resource.Info{IsUndescribed: true, IsOtherMethod: true}, true, 14},
+		{config.DenyWrites, resource.Info{IsUndescribed: true}, false, 14}, // a GET must not be a write
 	} {
-		e, left := editingOf(&route{undescribed: tt.undescribed, edits: edits, mirrorEdits: edits}, &tt.info, tt.isDescribed)
+		e, left := editingOf(&route{undescribed: tt.undescribed, edits: edits, mirrorEdits: edits}, &tt.info,
+			tt.isDescribed)
 		if len(left) != tt.want || (e.request == edits) != (tt.want == 0) || (e.copies == edits) != (tt.want == 0) {
 			t.Errorf("%+v: %q are left alone, want %d", tt, left, tt.want)
 		}

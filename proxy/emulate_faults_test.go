@@ -41,12 +41,16 @@ func TestFaultsOfWrites(t *testing.T) {
 		writes                                string // the method that the backend sees
 		wants                                 string // that is stored afterwards
 	}{
-		{"create", "POST", ledgersPath, "application/json", `{"metadata":{"name":"l2"},"spec":{"entries":{"new":1}}}`, "POST", `"new":1`},
-		{"create with a name made", "POST", ledgersPath, "application/json", `{"metadata":{"generateName":"made-"},"spec":{"entries":{"new":1}}}`, "POST", `"new":1`},
+		{"create", "POST", ledgersPath, "application/json", `{"metadata":{"name":"l2"},"spec":{"entries":{"new":1}}}`,
+			"POST", `"new":1`},
+		{"create with a name made", "POST", ledgersPath, "application/json",
+			`{"metadata":{"generateName":"made-"},"spec":{"entries":{"new":1}}}`, "POST", `"new":1`},
 		{"update", "PUT", path, "application/json", `{"metadata":{"name":"l1","resourceVersion":"1001"},"spec":{"entries":{"new":1}}}`, "PUT", `"new":1`},
 		{"patch", "PATCH", path, "application/merge-patch+json", `{"spec":{"entries":{"new":1}}}`, "PUT", `"new":1`},
-		{"update of the status", "PUT", path + "/status", "application/json", `{"metadata":{"name":"l1","resourceVersion":"1001"},"status":{"phase":"new"}}`, "PUT", `"phase":"new"`},
-		{"patch of the scale", "PATCH", path + "/scale", "application/merge-patch+json", `{"spec":{"replicas":7}}`, "PUT", `"copies":7`},
+		{"update of the status", "PUT", path + "/status", "application/json",
+			`{"metadata":{"name":"l1","resourceVersion":"1001"},"status":{"phase":"new"}}`, "PUT", `"phase":"new"`},
+		{"patch of the scale", "PATCH", path + "/scale", "application/merge-patch+json", `{"spec":{"replicas":7}}`,
+			"PUT", `"copies":7`},
 	}
 	const everyTime = 1 << 30
 	tooSlow := memory.Fault{Delay: time.Hour} // until the client has its answer
@@ -63,20 +67,27 @@ func TestFaultsOfWrites(t *testing.T) {
 		{"the read breaks once", true, 1, memory.Fault{DropBefore: true}, 0, "", true, 1},
 		{"the read breaks each time", true, everyTime, memory.Fault{DropBefore: true}, 502, "InternalError", false, 0},
 		{"the read is answered in part", true, everyTime, memory.Fault{Raw: partial}, 502, "InternalError", false, 0},
-		{"the read is answered with nonsense", true, everyTime, memory.Fault{Raw: []byte("nonsense\r\n\r\n")}, 502, "InternalError", false, 0},
-		{"the read fails", true, everyTime, answering(500, "text/html", "<title>no</title>"), 500, "InternalError", false, 0},
+		{"the read is answered with nonsense", true, everyTime, memory.Fault{Raw: []byte("nonsense\r\n\r\n")}, 502,
+			"InternalError", false, 0},
+		{"the read fails", true, everyTime, answering(500, "text/html", "<title>no</title>"), 500, "InternalError",
+			false, 0},
 		{"the read is refused", true, everyTime, answering(403, "text/plain", "no"), 403, "Forbidden", false, 0},
-		{"the read is redirected", true, everyTime, answering(302, "text/plain", "there"), 502, "InternalError", false, 0},
-		{"the read finds no object", true, everyTime, answering(200, "application/json", `[]`), 502, "InternalError", false, 0},
-		{"the read finds an object without a version", true, everyTime, answering(200, "application/json", stored), 500, "InternalError", false, 0},
+		{"the read is redirected", true, everyTime, answering(302, "text/plain", "there"), 502, "InternalError", false,
+			0},
+		{"the read finds no object", true, everyTime, answering(200, "application/json", `[]`), 502, "InternalError",
+			false, 0},
+		{"the read finds an object without a version", true, everyTime, answering(200, "application/json", stored), 500,
+			"InternalError", false, 0},
 		{"the read is too slow", true, 1, memory.Fault{Delay: 1300 * time.Millisecond}, 504, "Timeout", false, 0},
 		{"the write breaks before it is done", false, 1, memory.Fault{DropBefore: true}, 504, "Timeout", false, 1},
 		{"the write breaks after it is done", false, 1, memory.Fault{DropAfter: true}, 0, "", true, 1},
 		{"the write is answered in part", false, 1, memory.Fault{Raw: partial}, 504, "Timeout", false, 1},
-		{"the write is answered with nonsense", false, 1, memory.Fault{Raw: []byte("nonsense\r\n\r\n")}, 504, "Timeout", false, 1},
+		{"the write is answered with nonsense", false, 1, memory.Fault{Raw: []byte("nonsense\r\n\r\n")}, 504, "Timeout",
+			false, 1},
 		{"the write fails", false, 1, answering(500, "text/plain", "no"), 500, "InternalError", false, 1},
 		{"the write comes too often", false, 1, answering(429, "text/plain", "no"), 429, "TooManyRequests", false, 1},
-		{"the write is not possible now", false, 1, answering(503, "text/plain", "no"), 503, "ServiceUnavailable", false, 1},
+		{"the write is not possible now", false, 1, answering(503, "text/plain", "no"), 503, "ServiceUnavailable",
+			false, 1},
 		{"the write is too slow", false, 1, tooSlow, 504, "Timeout", true, 1},
 	} {
 		for _, w := range writes {
@@ -119,11 +130,13 @@ func TestFaultsOfWrites(t *testing.T) {
 				})
 				code, status := requestStatus(t, w.method, "http://"+address+w.path, w.contentType, w.body)
 				close(answered)
-				if f.code == 0 && code/100 != 2 || f.code != 0 && (code != f.code || status.Reason != f.reason || int(status.Code) != code) {
+				if f.code == 0 && code/100 != 2 || f.code != 0 &&
+					(code != f.code || status.Reason != f.reason || int(status.Code) != code) {
 					t.Errorf("answered %d %+v, want %d %s", code, status, f.code, f.reason)
 				}
 				if f.reason == "Timeout" && f.applied {
-					testutil.Eventually(t, "what is slow is done in the end", func() bool { return strings.Contains(stock(api, path), w.wants) })
+					testutil.Eventually(t, "what is slow is done in the end",
+						func() bool { return strings.Contains(stock(api, path), w.wants) })
 				}
 				if n := arrived.Load(); int(n) != f.arrives {
 					t.Errorf("the write arrived %d times, want %d", n, f.arrives)
@@ -227,8 +240,10 @@ func TestWriteRacedAgainAndAgain(t *testing.T) {
 		if c.method == "PATCH" {
 			contentType = "application/merge-patch+json"
 		}
-		if code, s := requestStatus(t, c.method, "http://"+gateway+c.path, contentType, c.body); code != 409 || s.Reason != "Conflict" || writes.Load() != c.writes {
-			t.Errorf("%s %s %s answered %d %+v after %d writes, want 409 after %d", c.method, c.path, c.body, code, s, writes.Load(), c.writes)
+		if code, s := requestStatus(t, c.method, "http://"+gateway+c.path, contentType, c.body); code != 409 ||
+			s.Reason != "Conflict" || writes.Load() != c.writes {
+			t.Errorf("%s %s %s answered %d %+v after %d writes, want 409 after %d", c.method, c.path, c.body, code, s,
+				writes.Load(), c.writes)
 		}
 	}
 }

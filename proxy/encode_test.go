@@ -40,7 +40,8 @@ func encoding(t *testing.T, text, lines string, words ...string) (*recorder, str
 		}
 		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nETag: \"7\"\r\n%sContent-Length: %d\r\n\r\n%s", lines, len(body), body), true
 	}
-	return backend, startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), append(words, "policies=orders")))
+	return backend,
+		startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), append(words, "policies=orders")))
 }
 
 // answerTo sends a request and returns the answer's head, as headOf does, and its body.
@@ -91,19 +92,22 @@ func TestEditedIsEncoded(t *testing.T) {
 		}
 		request := "GET " + target + " HTTP/1.1\r\nHost: gw\r\n"
 		head, body := answerTo(t, address, request+"\r\n")
-		expectHead(t, target, head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: Accept-Encoding", `ETag: "7-gateway-`+revision+`"`, fmt.Sprint("Content-Length: ", len(want)))
+		expectHead(t, target, head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: Accept-Encoding",
+			`ETag: "7-gateway-`+revision+`"`, fmt.Sprint("Content-Length: ", len(want)))
 		if string(body) != want {
 			t.Errorf("%s: got %s, want %s", target, body, want)
 		}
 		for coding, decode := range decoders {
 			backend.Take()
 			head, body := answerTo(t, address, request+"Accept-Encoding: "+coding+"\r\n\r\n")
-			expectHead(t, target, head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: Accept-Encoding", "Content-Encoding: "+coding,
+			expectHead(t, target, head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: Accept-Encoding",
+				"Content-Encoding: "+coding,
 				`ETag: "7-gateway-`+revision+`-`+coding+`"`, fmt.Sprint("Content-Length: ", len(body)))
 			if got, err := decode(nil, body); err != nil || string(got) != want || len(body) > 200 {
 				t.Errorf("%s, %s: got %d bytes that are %q, %v", target, coding, len(body), got, err)
 			}
-			if sent := backend.Take(); strings.Count(sent, "Accept-Encoding: ") != 1 || !strings.Contains(sent, "Accept-Encoding: identity\r\n") {
+			if sent := backend.Take(); strings.Count(sent, "Accept-Encoding: ") != 1 ||
+				!strings.Contains(sent, "Accept-Encoding: identity\r\n") {
 				t.Errorf("the backend got %q", sent)
 			}
 		}
@@ -120,7 +124,8 @@ func TestMarkedETag(t *testing.T) {
 	edited := `"7-gateway-` + revisionAt(t, address) + `-br"`
 	head, _ = answerTo(t, address, getOrder("If-None-Match: "+edited+"\r\n"))
 	expectHead(t, "edited", head, "HTTP/1.1 304 Not Modified", "Vary: Accept-Encoding", "ETag: "+edited)
-	head, _ = answerTo(t, address, getOrder("If-None-Match: \"7-gateway-00000000\"\r\n")) // what other policies made of it
+	// what other policies made of it
+	head, _ = answerTo(t, address, getOrder("If-None-Match: \"7-gateway-00000000\"\r\n"))
 	if !strings.HasPrefix(head, "HTTP/1.1 200 ") {
 		t.Errorf("a copy that other policies edited is answered\n%s", head)
 	}
@@ -132,13 +137,14 @@ func TestMarkedETag(t *testing.T) {
 	if sent := backend.Take(); !strings.Contains(sent, "If-Match: \"7\"\r\n") || strings.Contains(sent, "-gateway-") {
 		t.Errorf("the backend got %q", sent)
 	}
-	if head, _ := answerTo(t, address, strings.Replace(put, `"7-`, `"6-`, 1)); !strings.HasPrefix(head, "HTTP/1.1 4") && !strings.Contains(backend.Take(), `If-Match: "6"`) {
+	if head, _ := answerTo(t, address, strings.Replace(put, `"7-`, `"6-`, 1)); !strings.HasPrefix(head, "HTTP/1.1 4") &&
+		!strings.Contains(backend.Take(), `If-Match: "6"`) {
 		t.Errorf("a PUT of another version is answered\n%s", head)
 	}
 }
 
-// TestNotEncoded: what is small, what is not edited, what the backend forbids to change, and what there is no memory for
-// stays as it is.
+// TestNotEncoded: what is small, what is not edited, what the backend forbids to change, and what there is no memory
+// for stays as it is.
 func TestNotEncoded(t *testing.T) {
 	const asked = "Accept-Encoding: gzip, br, zstd\r\n"
 	whole := func(size int) string { return fmt.Sprint("Content-Length: ", size) }
@@ -147,26 +153,32 @@ func TestNotEncoded(t *testing.T) {
 	t.Run("small", func(t *testing.T) {
 		_, address := encoding(t, "small", "")
 		head, _ := answerTo(t, address, getOrder(asked))
-		expectHead(t, "small", head, "HTTP/1.1 200 OK", "Content-Type: application/json", `ETag: "7-gateway-`+revisionAt(t, address)+`"`, whole(edited+len("small")))
+		expectHead(t, "small", head, "HTTP/1.1 200 OK", "Content-Type: application/json", `ETag: "7-gateway-`+
+			revisionAt(t, address)+`"`, whole(edited+len("small")))
 	})
 	t.Run("not edited", func(t *testing.T) {
 		backend, address := encoding(t, note, "")
-		head, body := answerTo(t, address, "GET /other HTTP/1.1\r\nHost: gw\r\n"+asked+"If-Match: \"1-gateway-gzip\"\r\n\r\n")
-		expectHead(t, "not edited", head, "HTTP/1.1 200 OK", "Content-Type: application/json", `ETag: "7"`, whole(len(body)))
-		if sent := backend.Take(); !strings.Contains(sent, asked) || !strings.Contains(sent, "If-Match: \"1\"") { // the mark is the gateway's own
+		head, body := answerTo(t, address, "GET /other HTTP/1.1\r\nHost: gw\r\n"+asked+
+			"If-Match: \"1-gateway-gzip\"\r\n\r\n")
+		expectHead(t, "not edited", head, "HTTP/1.1 200 OK", "Content-Type: application/json", `ETag: "7"`,
+			whole(len(body)))
+		if sent := backend.Take(); !strings.Contains(sent, asked) || !strings.Contains(sent, "If-Match: \"1\"") {
+			// the mark is the gateway's own
 			t.Errorf("the backend got %q", sent)
 		}
 	})
 	t.Run("forbidden", func(t *testing.T) {
 		_, address := encoding(t, note, "Cache-Control: no-transform\r\n")
 		head, _ := answerTo(t, address, getOrder(asked))
-		expectHead(t, "forbidden", head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Cache-Control: no-transform",
+		expectHead(t, "forbidden", head, "HTTP/1.1 200 OK", "Content-Type: application/json",
+			"Cache-Control: no-transform",
 			`ETag: "7-gateway-`+revisionAt(t, address)+`"`, whole(edited+len(note)))
 	})
 	t.Run("weak", func(t *testing.T) {
 		_, address := encoding(t, note, "Vary: X-A, accept-encoding\r\n")
 		head, _ := answerTo(t, address, "HEAD /v2/orders/o1 HTTP/1.1\r\nHost: gw\r\n"+asked+"\r\n")
-		expectHead(t, "HEAD", head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: X-A, accept-encoding", `ETag: "7-gateway-`+revisionAt(t, address)+`"`, whole(edited+len(note)))
+		expectHead(t, "HEAD", head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: X-A, accept-encoding",
+			`ETag: "7-gateway-`+revisionAt(t, address)+`"`, whole(edited+len(note)))
 	})
 	t.Run("no memory", func(t *testing.T) {
 		backend := newRecorder(t)
@@ -178,7 +190,8 @@ func TestNotEncoded(t *testing.T) {
 		address := startGateway(t, g)
 		var other = takeMemory(t, g, 2_000_000)
 		head, _ := answerTo(t, address, getOrder(asked))
-		expectHead(t, "no memory", unrevised.ReplaceAllString(head, "${1}*"), "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: Accept-Encoding",
+		expectHead(t, "no memory", unrevised.ReplaceAllString(head, "${1}*"), "HTTP/1.1 200 OK",
+			"Content-Type: application/json", "Vary: Accept-Encoding",
 			`ETag: "gw-cIDDoohlLzAMQo2WbYZgVpb4GHgoDH_S-gateway-*"`, whole(edited+len(note)))
 		other()
 		if head, _ := answerTo(t, address, getOrder(asked)); !strings.Contains(head, "Content-Encoding: zstd\n") {
@@ -196,7 +209,8 @@ func TestWatchEncoded(t *testing.T) {
 	} {
 		t.Run(coding, func(t *testing.T) {
 			g, address, conns := filledGateway(t)
-			r, backend := ask(t, address, conns, widgetsPath+"?watch=true", "1.1\r\nAccept-Encoding: lz4, "+coding, chunkedHead)
+			r, backend := ask(t, address, conns, widgetsPath+"?watch=true", "1.1\r\nAccept-Encoding: lz4, "+coding,
+				chunkedHead)
 			if got := r.Header.Get("Content-Encoding"); got != coding || r.Header.Get("Vary") != "Accept-Encoding" {
 				t.Fatalf("encoded as %q: %v", got, r.Header)
 			}
@@ -228,7 +242,8 @@ func TestWatchEncoded(t *testing.T) {
 // Status that is not encoded.
 func TestListEncoded(t *testing.T) {
 	_, address, conns := filledGateway(t)
-	r, backend := ask(t, address, conns, widgetsPath, "1.1\r\nAccept-Encoding: gzip", strings.Replace(chunkedHead, "\r\n", "\r\nETag: \"9\"\r\n", 1)+chunk(`{"items":[`+bareWidget))
+	r, backend := ask(t, address, conns, widgetsPath, "1.1\r\nAccept-Encoding: gzip",
+		strings.Replace(chunkedHead, "\r\n", "\r\nETag: \"9\"\r\n", 1)+chunk(`{"items":[`+bareWidget))
 	list, err := gzip.NewReader(r.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +260,8 @@ func TestListEncoded(t *testing.T) {
 	_, address, conns = filledGateway(t)
 	r, _ = ask(t, address, conns, widgetsPath, "1.1\r\nAccept-Encoding: gzip", chunkedHead+chunk("no JSON")+"0\r\n\r\n")
 	body, err := io.ReadAll(r.Body)
-	if r.StatusCode != http.StatusBadGateway || r.Header.Get("Content-Encoding") != "" || !bytes.HasPrefix(body, []byte(`{"kind":"Status"`)) || err != nil {
+	if r.StatusCode != http.StatusBadGateway || r.Header.Get("Content-Encoding") != "" ||
+		!bytes.HasPrefix(body, []byte(`{"kind":"Status"`)) || err != nil {
 		t.Errorf("answered %d %v %s, %v", r.StatusCode, r.Header, body, err)
 	}
 }

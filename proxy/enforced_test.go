@@ -51,15 +51,18 @@ var enforcedProofs = map[string]enforcedProof{
     additionalOperations: {COPY: {}}
 `,
 		cases: []documentedCase{
-			{"GET /do/1/now?n=x", "", "422"}, {"HEAD /do/1/now?n=x", "", "422"}, {"POST /do/1/now?n=x", "", "422"}, {"PUT /do/1/now?n=x", "", "422"},
-			{"PATCH /do/1/now?n=x", "", "422"}, {"DELETE /do/1/now?n=x", "", "422"}, {"QUERY /do/1/now?n=x", "", "422"}, {"COPY /do/1/now?n=x", "", "422"},
+			{"GET /do/1/now?n=x", "", "422"}, {"HEAD /do/1/now?n=x", "", "422"}, {"POST /do/1/now?n=x", "", "422"},
+			{"PUT /do/1/now?n=x", "", "422"},
+			{"PATCH /do/1/now?n=x", "", "422"}, {"DELETE /do/1/now?n=x", "", "422"}, {"QUERY /do/1/now?n=x", "", "422"},
+			{"COPY /do/1/now?n=x", "", "422"},
 			{"QUERY /do/1/now?n=1", "", "passes"}, {"COPY /do/1/now?n=1", "", "passes"},
 		},
 	},
 	"operations of OPTIONS and TRACE": {
 		document: "paths:\n  /do/{id}/now:\n    parameters: [{name: n, in: query, schema: {type: integer}}]\n    options: {description: asks}\n    trace: {description: traces}\n",
 		cases:    []documentedCase{{"OPTIONS /do/1/now?n=x", "", "passes"}, {"TRACE /do/1/now?n=x", "", "405"}},
-		says:     []string{"options: note: is not enforced: browsers ask by it", "trace: note: is not enforced: TRACE is refused"},
+		says: []string{"options: note: is not enforced: browsers ask by it",
+			"trace: note: is not enforced: TRACE is refused"},
 	},
 	"two operations whose paths match the same requests": {
 		document: "paths:\n  /do/{id}/now: {get: {parameters: [{name: n, in: query, schema: {type: integer}}, {name: m, in: query, schema: {type: integer}}]}}\n" +
@@ -77,7 +80,8 @@ var enforcedProofs = map[string]enforcedProof{
 		cases: []documentedCase{
 			{now + "?o[p]=1&o[q]=2", "", "passes"}, {now + "?o[p]=1&o[q]=x", "", "422"},
 			{now + "?n=1|X-N: 1|Cookie: c=1", "", "passes"},
-			{"POST /do/x/now", "", "422"}, {now + "?n=x", "", "422"}, {now + "|X-N: x", "", "422"}, {now + "|Cookie: c=x", "", "422"},
+			{"POST /do/x/now", "", "422"}, {now + "?n=x", "", "422"}, {now + "|X-N: x", "", "422"},
+			{now + "|Cookie: c=x", "", "422"},
 		},
 	},
 	"parameters in `querystring`, or of the style `cookie`": {
@@ -88,17 +92,20 @@ var enforcedProofs = map[string]enforcedProof{
 	"parameters that are lists within lists or objects within objects": {
 		document: doing("parameters: [{name: q, in: query, schema: {type: array, items: {type: array, items: {type: integer}}}}, {name: o, in: query, style: deepObject, schema: {type: object, properties: {p: {type: object, properties: {n: {type: integer}}}}}}]"),
 		cases:    []documentedCase{{now + "?q=x", "", "passes"}, {now + "?o[p][n]=x", "", "passes"}},
-		says:     []string{"note: is not enforced: the gateway reads no lists and objects within lists", "note: is not enforced: the gateway reads no lists and objects within 'p'"},
+		says: []string{"note: is not enforced: the gateway reads no lists and objects within lists",
+			"note: is not enforced: the gateway reads no lists and objects within 'p'"},
 	},
 	"parameters that may be a list, an object or a text": {
 		document: doing("parameters: [{name: q, in: query, schema: {type: [array, integer]}}, {name: o, in: query, schema: {type: [object, integer]}}]"),
 		cases:    []documentedCase{{now + "?q=x", "", "passes"}, {now + "?o=x", "", "passes"}},
-		says:     []string{"note: is not enforced: a parameter that may be a list or not", "note: is not enforced: a parameter that may be an object or not"},
+		says: []string{"note: is not enforced: a parameter that may be a list or not",
+			"note: is not enforced: a parameter that may be an object or not"},
 	},
 	"`allowReserved`": {
 		document: doing("parameters: [{name: q, in: query, allowReserved: true, schema: {type: string, maxLength: 3}}]"),
-		cases:    []documentedCase{{now + "?q=a/b", "", "passes"}, {now + "?q=a%2Fb", "", "passes"}, {now + "?q=a%2Fbc", "", "422"}},
-		says:     []string{"note: is not enforced: reserved characters pass, encoded or not"},
+		cases: []documentedCase{{now + "?q=a/b", "", "passes"}, {now + "?q=a%2Fb", "", "passes"},
+			{now + "?q=a%2Fbc", "", "422"}},
+		says: []string{"note: is not enforced: reserved characters pass, encoded or not"},
 	},
 	"whether a body is `required`": {
 		document: "paths:\n  /do/{id}/now: {post: {requestBody: {required: true, content: {application/json: {schema: {type: object}}}}}, put: {requestBody: {content: {application/json: {schema: {type: object}}}}}}\n",
@@ -106,11 +113,13 @@ var enforcedProofs = map[string]enforcedProof{
 	},
 	"the media type of a body": {
 		document: doing("requestBody: {content: {application/json: {schema: {type: object}}, image/png: {}}}"),
-		cases:    []documentedCase{{now + "|Content-Type: image/png", "x", "passes"}, {now + "|Content-Type: text/plain", "x", "415"}},
+		cases: []documentedCase{{now + "|Content-Type: image/png", "x", "passes"},
+			{now + "|Content-Type: text/plain", "x", "415"}},
 	},
 	"bodies in JSON": {
 		document: taking("{type: object, required: [a], properties: {a: {type: integer}}}"),
-		cases:    []documentedCase{{now + asJSON, `{"a":1}`, "passes"}, {now + asJSON, `{"a":"x"}`, "422"}, {now + asJSON, `{`, "400"}},
+		cases: []documentedCase{{now + asJSON, `{"a":1}`, "passes"}, {now + asJSON, `{"a":"x"}`, "422"},
+			{now + asJSON, `{`, "400"}},
 	},
 	"bodies in forms": {
 		document: doing("requestBody: {content: {application/x-www-form-urlencoded: {schema: {type: object, properties: {a: {type: integer}}, additionalProperties: {type: integer}}}, multipart/form-data: {schema: {type: object, properties: {a: {type: integer}}}}}}"),
@@ -122,7 +131,8 @@ var enforcedProofs = map[string]enforcedProof{
 	},
 	"a field of a form that has no way to be written": {
 		document: doing("requestBody: {content: {application/x-www-form-urlencoded: {schema: {type: object, properties: {a: {type: array, items: {type: object}}, b: {type: integer}}, additionalProperties: {type: array, items: {type: array}}}}}}"),
-		cases:    []documentedCase{{now + asFields, "b=1", "passes"}, {now + asFields, "a=x", "422"}, {now + asFields, "c=x", "422"}},
+		cases: []documentedCase{{now + asFields, "b=1", "passes"}, {now + asFields, "a=x", "422"},
+			{now + asFields, "c=x", "422"}},
 		says: []string{
 			"a: warning: is refused in forms of application/x-www-form-urlencoded: the gateway reads no lists and objects within lists",
 			"additionalProperties: warning: is refused in forms of application/x-www-form-urlencoded: the gateway reads no lists and objects within lists",
@@ -141,7 +151,8 @@ var enforcedProofs = map[string]enforcedProof{
 	"`prefixEncoding`, `itemEncoding`": {
 		document: doing("requestBody: {content: {multipart/mixed: {prefixEncoding: [{contentType: image/png}], itemEncoding: {contentType: image/png}}}}"),
 		cases:    []documentedCase{{now + "|Content-Type: multipart/mixed; boundary=b", part("a", "1"), "passes"}},
-		says:     []string{"prefixEncoding: note: is not enforced: the gateway reads the parts", "itemEncoding: note: is not enforced: the gateway reads the parts"},
+		says: []string{"prefixEncoding: note: is not enforced: the gateway reads the parts",
+			"itemEncoding: note: is not enforced: the gateway reads the parts"},
 	},
 	"bodies in XML and all other types": {
 		document: doing("requestBody: {content: {application/xml: {schema: {type: object, xml: {name: a}, properties: {a: {type: integer}}}}}}"),
@@ -152,8 +163,11 @@ var enforcedProofs = map[string]enforcedProof{
 		document: "paths:\n  /do/a/now: {post: {security: [{a: []}]}}\n  /do/h/now: {post: {security: [{h: []}]}}\n  /do/o/now: {post: {security: [{o: []}]}}\n  /do/c/now: {post: {security: [{c: []}]}}\n" +
 			"components: {securitySchemes: {a: {type: apiKey, in: header, name: X-Key}, h: {type: http, scheme: basic}, o: {type: oauth2, flows: {}}, c: {type: openIdConnect, openIdConnectUrl: 'https://a'}}}\n",
 		cases: []documentedCase{
-			{"POST /do/a/now", "", "401"}, {"POST /do/h/now", "", "401"}, {"POST /do/o/now", "", "401"}, {"POST /do/c/now", "", "401"}, {"POST /do/h/now|Authorization: Bearer x", "", "401"},
-			{"POST /do/a/now|X-Key: wrong", "", "passes"}, {"POST /do/h/now|Authorization: Basic eA==", "", "passes"}, {"POST /do/o/now|Authorization: Bearer x", "", "passes"}, {"POST /do/c/now|Authorization: Bearer x", "", "passes"},
+			{"POST /do/a/now", "", "401"}, {"POST /do/h/now", "", "401"}, {"POST /do/o/now", "", "401"},
+			{"POST /do/c/now", "", "401"}, {"POST /do/h/now|Authorization: Bearer x", "", "401"},
+			{"POST /do/a/now|X-Key: wrong", "", "passes"}, {"POST /do/h/now|Authorization: Basic eA==", "", "passes"},
+			{"POST /do/o/now|Authorization: Bearer x", "", "passes"},
+			{"POST /do/c/now|Authorization: Bearer x", "", "passes"},
 		},
 	},
 	"scopes": {
@@ -169,7 +183,8 @@ var enforcedProofs = map[string]enforcedProof{
 	"`callbacks` and `webhooks`": {
 		document: doing("callbacks: {done: {'{$request.body#/url}': {post: {}}}}") + "webhooks: {done: {post: {}}}\n",
 		cases:    []documentedCase{{now, "", "passes"}},
-		says:     []string{"callbacks: note: is not enforced: callbacks go from the API", "webhooks: note: is not enforced: webhooks go from the API"},
+		says: []string{"callbacks: note: is not enforced: callbacks go from the API",
+			"webhooks: note: is not enforced: webhooks go from the API"},
 	},
 	"`links`": {
 		document: doing("responses: {'200': {description: ok, links: {next: {operationId: a}}}}"),
@@ -183,7 +198,8 @@ var enforcedProofs = map[string]enforcedProof{
 	},
 	"`readOnly`": {
 		document: "paths:\n  /things: {post: {requestBody: {content: {application/json: {schema: {type: object, required: [a], properties: {a: {type: integer, readOnly: true}, b: {type: integer}}}}}}}}\n",
-		cases:    []documentedCase{{"POST /things" + asJSON, `{"b":1}`, "passes"}, {"POST /things" + asJSON, `{"a":1,"b":1}`, `sends {"b":1}`}},
+		cases: []documentedCase{{"POST /things" + asJSON, `{"b":1}`, "passes"},
+			{"POST /things" + asJSON, `{"a":1,"b":1}`, `sends {"b":1}`}},
 	},
 	"`readOnly` within alternatives": {
 		document: "paths:\n  /things: {post: {requestBody: {content: {application/json: {schema: {type: object, oneOf: [{required: [b], properties: {a: {type: integer, readOnly: true}}}, {required: [c]}]}}}}}}\n",
@@ -199,14 +215,16 @@ var enforcedProofs = map[string]enforcedProof{
 		document: taking("{type: object, if: {required: [a]}, then: {required: [b]}, dependentRequired: {c: [d]}, unevaluatedProperties: false, properties: {a: {}, b: {}, c: {}, d: {type: array, prefixItems: [{type: integer}], contains: {const: 2}}}}"),
 		cases: []documentedCase{
 			{now + asJSON, `{"a":1,"b":1,"c":1,"d":[1,2]}`, "passes"},
-			{now + asJSON, `{"a":1}`, "422"}, {now + asJSON, `{"c":1}`, "422"}, {now + asJSON, `{"e":1}`, "422"}, {now + asJSON, `{"d":["x",2]}`, "422"}, {now + asJSON, `{"d":[1]}`, "422"},
+			{now + asJSON, `{"a":1}`, "422"}, {now + asJSON, `{"c":1}`, "422"}, {now + asJSON, `{"e":1}`, "422"},
+			{now + asJSON, `{"d":["x",2]}`, "422"}, {now + asJSON, `{"d":[1]}`, "422"},
 		},
 	},
 	"a `format` of JSON Schema": {
 		document: taking("{type: object, properties: {a: {type: string, format: idn-email}, b: {type: string, format: duration}, c: {type: string, format: uri-reference}, d: {type: string, format: regex}}}"),
 		cases: []documentedCase{
 			{now + asJSON, `{"a":"josé@example.com","b":"PT1H","c":"/a","d":"^a"}`, "passes"},
-			{now + asJSON, `{"a":"x"}`, "422"}, {now + asJSON, `{"b":"1h"}`, "422"}, {now + asJSON, `{"c":"a b"}`, "422"}, {now + asJSON, `{"d":"("}`, "422"},
+			{now + asJSON, `{"a":"x"}`, "422"}, {now + asJSON, `{"b":"1h"}`, "422"},
+			{now + asJSON, `{"c":"a b"}`, "422"}, {now + asJSON, `{"d":"("}`, "422"},
 		},
 	},
 	"a `format` of another name": {
@@ -217,23 +235,27 @@ var enforcedProofs = map[string]enforcedProof{
 	"a `pattern` that looks ahead or refers back": {
 		document: taking(`{type: object, properties: {a: {type: string, pattern: '^(?=b)'}, c: {type: string, pattern: '(d)\1'}}}`),
 		cases:    []documentedCase{{now + asJSON, `{"a":"x","c":"x"}`, "passes"}},
-		says:     []string{"a.pattern: note: is not enforced, because the expression is not one of RE2", "c.pattern: note: is not enforced, because the expression is not one of RE2"},
+		says: []string{"a.pattern: note: is not enforced, because the expression is not one of RE2",
+			"c.pattern: note: is not enforced, because the expression is not one of RE2"},
 	},
 	"`contentEncoding`, `contentSchema`": {
 		document: taking("{type: object, properties: {a: {type: string, contentEncoding: base64, contentSchema: {type: object}}}}"),
 		cases:    []documentedCase{{now + asJSON, `{"a":"~"}`, "passes"}},
-		says:     []string{"contentEncoding: note: is not enforced: the gateway does not look into texts", "contentSchema: note: is not enforced: the gateway does not look into texts"},
+		says: []string{"contentEncoding: note: is not enforced: the gateway does not look into texts",
+			"contentSchema: note: is not enforced: the gateway does not look into texts"},
 	},
 	"`discriminator`": {
 		document: taking("{oneOf: [{$ref: '#/components/schemas/Cat'}, {$ref: '#/components/schemas/Dog'}], discriminator: {propertyName: is}}") +
 			"components: {schemas: {Cat: {type: object, properties: {is: {type: string}, a: {type: integer}}}, Dog: {type: object, properties: {is: {type: string}, a: {type: string}}}}}\n",
-		cases: []documentedCase{{now + asJSON, `{"is":"Cat","a":1}`, "passes"}, {now + asJSON, `{"is":"Dog","a":1}`, "422"}, {now + asJSON, `{"is":"Cow"}`, "422"}},
+		cases: []documentedCase{{now + asJSON, `{"is":"Cat","a":1}`, "passes"},
+			{now + asJSON, `{"is":"Dog","a":1}`, "422"}, {now + asJSON, `{"is":"Cow"}`, "422"}},
 	},
 	"`defaultMapping` of a `discriminator`": {
 		document: taking("{oneOf: [{$ref: '#/components/schemas/Cat'}, {$ref: '#/components/schemas/Dog'}], discriminator: {propertyName: is, defaultMapping: Cat}}") +
 			"components: {schemas: {Cat: {type: object, required: [a], properties: {is: {type: string}, a: {type: integer}}}, Dog: {type: object, required: [b], properties: {is: {type: string}, b: {type: string}}}}}\n",
-		cases: []documentedCase{{now + asJSON, `{"b":"x"}`, "passes"}, {now + asJSON, `{"is":"Cat","b":"x"}`, "passes"}, {now + asJSON, `{}`, "422"}},
-		says:  []string{"the alternatives are told apart by their schemas, whatever the discriminator names"},
+		cases: []documentedCase{{now + asJSON, `{"b":"x"}`, "passes"}, {now + asJSON, `{"is":"Cat","b":"x"}`, "passes"},
+			{now + asJSON, `{}`, "422"}},
+		says: []string{"the alternatives are told apart by their schemas, whatever the discriminator names"},
 	},
 	"keywords beside a `$ref` in OpenAPI 3.0": {
 		document: "openapi: 3.0.3\n" + taking("{type: object, properties: {a: {$ref: '#/components/schemas/A', maxLength: 1}}}") + "components: {schemas: {A: {type: string}}}\n",
@@ -246,9 +268,10 @@ var enforcedProofs = map[string]enforcedProof{
 		says:     []string{"note: 1 default of a schema is filled in"},
 	},
 	"`$self`, `jsonSchemaDialect`": {
-		document: "$self: https://example.com/a\njsonSchemaDialect: https://example.com/b\n" + taking("{type: object, properties: {a: {type: integer}}}"),
-		cases:    []documentedCase{{now + asJSON, `{"a":"x"}`, "422"}},
-		says:     []string{"$self: note: is not enforced", "jsonSchemaDialect: note: is not enforced"},
+		document: "$self: https://example.com/a\njsonSchemaDialect: https://example.com/b\n" +
+			taking("{type: object, properties: {a: {type: integer}}}"),
+		cases: []documentedCase{{now + asJSON, `{"a":"x"}`, "422"}},
+		says:  []string{"$self: note: is not enforced", "jsonSchemaDialect: note: is not enforced"},
 	},
 	"lists that are separated by tabs in Swagger 2.0": {
 		document: "swagger: '2.0'\npaths:\n  /do/{id}/now: {post: {parameters: [{name: id, in: path, required: true, type: string}, {name: q, in: query, type: array, collectionFormat: tsv, items: {type: integer}}], responses: {'200': {description: ok}}}}\n",
@@ -258,7 +281,9 @@ var enforcedProofs = map[string]enforcedProof{
 	"what OpenAPI does not have": {
 		document: "odd: 1\n" + doing("odd: 1, requestBody: {odd: 1, content: {application/json: {odd: 1, schema: {odd: 1, type: object}}}}"),
 		cases:    []documentedCase{{now + asJSON, `{}`, "passes"}},
-		says:     []string{"odd: warning: the keyword 'odd' is not enforced", "post.odd: warning: the keyword 'odd' is not enforced", "schema.odd: warning: the keyword 'odd' is not enforced"},
+		says: []string{"odd: warning: the keyword 'odd' is not enforced",
+			"post.odd: warning: the keyword 'odd' is not enforced",
+			"schema.odd: warning: the keyword 'odd' is not enforced"},
 	},
 }
 
@@ -307,7 +332,8 @@ func (p *enforcedProof) check(t *testing.T, says string) {
 		passes, refused = passes || !isRefused, refused || isRefused
 	}
 	switch {
-	case says == "yes" && !refused && !changes, says == "in part" && !(passes && refused), says == "no" && len(p.says) == 0:
+	case says == "yes" && !refused && !changes, says == "in part" && !(passes && refused), says == "no" &&
+		len(p.says) == 0:
 		t.Errorf("the proof does not show %s", says)
 	}
 	dir := t.TempDir()
@@ -325,7 +351,8 @@ func (p *enforcedProof) check(t *testing.T, says string) {
 			t.Errorf("no finding has %q:\n%s", text, all.String())
 		}
 	}
-	if says == "yes" && len(p.says) == 0 && strings.Contains(all.String(), "is not enforced") && !strings.Contains(all.String(), "which nearly every") {
+	if says == "yes" && len(p.says) == 0 && strings.Contains(all.String(), "is not enforced") &&
+		!strings.Contains(all.String(), "which nearly every") {
 		t.Errorf("what is enforced is named:\n%s", all.String())
 	}
 	backend, address := documentsGateway(t, file, config.PassUndescribed)

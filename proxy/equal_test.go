@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestEqualAnswers: 60 equal requests with several faults each get one answer: wrong labels, annotations, finalizers and
-// owners, fields that no schema knows, expressions over maps, and violations in Rego.
+// TestEqualAnswers: 60 equal requests with several faults each get one answer: wrong labels, annotations, finalizers
+// and owners, fields that no schema knows, expressions over maps, and violations in Rego.
 func TestEqualAnswers(t *testing.T) {
 	const policies = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -84,7 +84,8 @@ spec:
 		"policies": {"/apis/shop.example.com/v1/others", `{"apiVersion":"shop.example.com/v1","kind":"Other","metadata":{"name":"n","labels":{"e":"1","d":"2","c":"3","b":"4"}},"spec":{"c":1,"b":2,"a":3}}`, []string{"a,b,c,d", "e 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			address := startGateway(t, gatewayFor(t, policiestest.Write(t, policies), strings.TrimPrefix(backend.URL, "http://"), nil))
+			address := startGateway(t,
+				gatewayFor(t, policiestest.Write(t, policies), strings.TrimPrefix(backend.URL, "http://"), nil))
 			first := ""
 			for n := range 60 {
 				r, _ := http.NewRequest("POST", "http://"+address+c.path, strings.NewReader(c.body))

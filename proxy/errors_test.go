@@ -31,7 +31,8 @@ func TestErrorsPass(t *testing.T) {
 	dir := policiestest.Write(t, file)
 	address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), nil))
 	for _, path := range []string{"/v1/notes/n1", "/other"} {
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch,
+			http.MethodDelete} {
 			t.Run(method+" "+path, func(t *testing.T) {
 				r, err := http.NewRequest(method, "http://"+address+path, nil)
 				if err != nil {
@@ -39,7 +40,9 @@ func TestErrorsPass(t *testing.T) {
 				}
 				if method == http.MethodPut || method == http.MethodPatch {
 					r.Body, r.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
-					r.Header.Set("Content-Type", map[string]string{http.MethodPut: "application/json", http.MethodPatch: "application/merge-patch+json"}[method])
+					r.Header.Set("Content-Type",
+						map[string]string{http.MethodPut: "application/json",
+							http.MethodPatch: "application/merge-patch+json"}[method])
 				}
 				answer, err := http.DefaultClient.Do(r)
 				if err != nil {
@@ -54,8 +57,10 @@ func TestErrorsPass(t *testing.T) {
 				if method == http.MethodHead {
 					want = ""
 				}
-				if answer.StatusCode != http.StatusServiceUnavailable || string(body) != want || answer.Header.Get("Content-Type") != "text/html; charset=utf-8" ||
-					len(answer.Header["Set-Cookie"]) != 2 || answer.Header.Get("Retry-After") != "Fri, 31 Dec 1999 23:59:59 GMT" {
+				if answer.StatusCode != http.StatusServiceUnavailable || string(body) != want ||
+					answer.Header.Get("Content-Type") != "text/html; charset=utf-8" ||
+					len(answer.Header["Set-Cookie"]) != 2 ||
+					answer.Header.Get("Retry-After") != "Fri, 31 Dec 1999 23:59:59 GMT" {
 					t.Errorf("got %d %v with %d bytes, want %d", answer.StatusCode, answer.Header, len(body), len(want))
 				}
 			})
@@ -63,12 +68,15 @@ func TestErrorsPass(t *testing.T) {
 	}
 }
 
-// TestErrorsKeepTheirHeaders: an error of a Kubernetes backend that the gateway writes as a Status, as it came or as an answer to
-// what the gateway asks before a write, has the header fields still that say whose decision it is and what may become of it.
+// TestErrorsKeepTheirHeaders: an error of a Kubernetes backend that the gateway writes as a Status, as it came or as an
+// answer to what the gateway asks before a write, has the header fields still that say whose decision it is and what
+// may become of it.
 func TestErrorsKeepTheirHeaders(t *testing.T) {
 	kept := map[string][]string{
-		"X-Kubernetes-Pf-Flowschema-Uid": {"91c44886"}, "X-Kubernetes-Pf-Prioritylevel-Uid": {"70e54816"}, "Audit-Id": {"a1"}, "Retry-After": {"7"},
-		"Cache-Control": {"no-cache, private"}, "X-Content-Type-Options": {"nosniff"}, "Www-Authenticate": {"Bearer", `Basic realm="api"`},
+		"X-Kubernetes-Pf-Flowschema-Uid": {"91c44886"}, "X-Kubernetes-Pf-Prioritylevel-Uid": {"70e54816"},
+		"Audit-Id": {"a1"}, "Retry-After": {"7"},
+		"Cache-Control": {"no-cache, private"}, "X-Content-Type-Options": {"nosniff"},
+		"Www-Authenticate": {"Bearer", `Basic realm="api"`},
 	}
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
@@ -97,14 +105,17 @@ spec: {policyName: same-name, validationActions: [Deny]}
 `)
 	address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes"}))
 	for _, one := range []struct{ method, path, body string }{
-		{"GET", "configmaps/c1", ""}, {"DELETE", "configmaps/c1", ""}, {"DELETE", "configmaps", ""}, {"PUT", "configmaps/c1", `{"metadata":{"name":"c1"}}`},
+		{"GET", "configmaps/c1", ""}, {"DELETE", "configmaps/c1", ""}, {"DELETE", "configmaps", ""},
+		{"PUT", "configmaps/c1", `{"metadata":{"name":"c1"}}`},
 		{"PATCH", "configmaps/c1", "{}"}, {"DELETE", "secrets/s1", ""}, {"POST", "secrets", "{}"},
 	} {
-		r, err := http.NewRequest(one.method, "http://"+address+"/api/v1/namespaces/default/"+one.path, strings.NewReader(one.body))
+		r, err := http.NewRequest(one.method, "http://"+address+"/api/v1/namespaces/default/"+one.path,
+			strings.NewReader(one.body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Content-Type", map[bool]string{true: "application/merge-patch+json", false: "application/json"}[one.method == "PATCH"])
+		r.Header.Set("Content-Type",
+			map[bool]string{true: "application/merge-patch+json", false: "application/json"}[one.method == "PATCH"])
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)

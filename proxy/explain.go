@@ -41,12 +41,14 @@ func beginStory(r *request) error {
 	}
 	user, may := &r.who.user, r.gateway.observers.explanations
 	if !may.Allows(user.Name, user.Groups) {
-		return status.Coded(http.StatusForbidden, "the configuration does not let the client ask for explanations by the header '"+explainHeader+"'")
+		return status.Coded(http.StatusForbidden,
+			"the configuration does not let the client ask for explanations by the header '"+explainHeader+"'")
 	}
 	i := &r.Info
 	s := explaining.New(story.Request{
-		Method: string(r.incoming.Head.Method), Path: string(r.telemetry.target), User: strings.Clone(user.Name), Groups: slices.Clone(user.Groups),
-		Route: r.route.place.Route, Upstream: r.route.backend.name, Policies: r.set.Hash(),
+		Method: string(r.incoming.Head.Method), Path: string(r.telemetry.target), User: strings.Clone(user.Name),
+		Groups: slices.Clone(user.Groups),
+		Route:  r.route.place.Route, Upstream: r.route.backend.name, Policies: r.set.Hash(),
 	}, may.Values == config.ShowValues)
 	s.About(i, r.Resource != nil, names(r.scope.stages), secretsIn(r.set))
 	r.telemetry.story, r.telemetry.form = s, form
@@ -115,7 +117,8 @@ func tellStory(r *request, err error) {
 		a.Decision = story.Admitted
 		s.Unknown("what the backend answers: it decides by itself")
 	default:
-		if a.Code = answer.Status(); a.Code >= http.StatusBadRequest && !answer.IsStream() && json.Valid(answer.Body()) {
+		if a.Code = answer.Status(); a.Code >= http.StatusBadRequest && !answer.IsStream() &&
+			json.Valid(answer.Body()) {
 			a.Decision, a.Status = story.Refused, slices.Clone(answer.Body())
 		}
 	}

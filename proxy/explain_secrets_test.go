@@ -108,19 +108,22 @@ metadata: {name: d-own}
 spec: {policyName: d-own, validationActions: [Deny]}
 `
 
-// TestExplanationsWithholdSecrets: what a policy has computed of a Secret is not in the story, however it was computed, and
-// whatever the configuration shows: values, their parts, messages, warnings, edits, bodies and the answer.
+// TestExplanationsWithholdSecrets: what a policy has computed of a Secret is not in the story, however it was computed,
+// and whatever the configuration shows: values, their parts, messages, warnings, edits, bodies and the answer.
 func TestExplanationsWithholdSecrets(t *testing.T) {
 	for _, values := range []string{"Digests", "Shown"} {
 		for _, action := range []string{"Deny", "Warn"} {
-			backend := serveBackend(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+			backend := serveBackend(t,
+				func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 			dir := t.TempDir()
 			policies := strings.ReplaceAll(withheldPolicies, "ACTION", action)
 			if action == "Warn" {
-				policies = strings.Replace(policies, `    deny contains concat("/", split(input.parameters.data.key, ""))`+"\n", "", 1)
+				policies = strings.Replace(policies,
+					`    deny contains concat("/", split(input.parameters.data.key, ""))`+"\n", "", 1)
 			}
 			testutil.WriteFile(t, dir+"/secret.yaml", policies)
-			address := startGateway(t, gatewayFor(t, dir, backend, []string{"kubernetes", "identity=Allow", "explain=" + values}))
+			address := startGateway(t,
+				gatewayFor(t, dir, backend, []string{"kubernetes", "identity=Allow", "explain=" + values}))
 			for path, body := range map[string]string{
 				"/apis/example.com/v1/namespaces/team-a/gadgets": `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g1"},"spec":{"owner":"nobody"}}`,
 				"/api/v1/namespaces/team-a/secrets":              `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s1"},"data":{"key":"aHVudGVy"}}`,
@@ -133,7 +136,8 @@ func TestExplanationsWithholdSecrets(t *testing.T) {
 					for _, between := range []string{"", "|", "-", "/", "+", `", "`, `","`, "&#34;,&#34;", " "} {
 						for _, of := range []string{"aHVudGVy", "hunter", "yVGduVHa", "AHVUDGVY"} {
 							if joined := strings.Join(strings.Split(of, ""), between); strings.Contains(text, joined) {
-								t.Errorf("%s, %s, %s, %s: the story has %s\n%s", values, action, path, form, joined, text)
+								t.Errorf("%s, %s, %s, %s: the story has %s\n%s", values, action, path, form, joined,
+									text)
 							}
 						}
 					}
@@ -167,7 +171,8 @@ func compareText(t *testing.T, name, got string) {
 func explainAs(t *testing.T, address, form, method, path, body string) (text string) {
 	t.Helper()
 	answer := exchangeRaw(t, address, []byte(method+" "+path+" HTTP/1.1\r\nHost: a\r\nX-Remote-User: kim\r\nX-Remote-Group: team-a\r\nX-Admission-Explain: "+form+"\r\n"+
-		"Connection: close\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body))
+		"Connection: close\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+
+		body))
 	_, text, _ = strings.Cut(string(answer), "\r\n\r\n")
 	return text
 }

@@ -98,7 +98,8 @@ func serveBackend(t *testing.T, handler http.HandlerFunc) (address string) {
 func explainRaw(t *testing.T, address, method, path, body string) (text string) {
 	t.Helper()
 	answer := exchangeRaw(t, address, []byte(method+" "+path+" HTTP/1.1\r\nHost: a\r\nX-Remote-User: kim\r\nX-Remote-Group: team-a\r\nX-Admission-Explain: 1\r\n"+
-		"Connection: close\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body))
+		"Connection: close\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+
+		body))
 	_, text, _ = strings.Cut(string(answer), "\r\n\r\n")
 	return text
 }
@@ -115,13 +116,17 @@ func TestExplanationsHide(t *testing.T) {
 		has, hasNot                []string
 	}{
 		{"Digests", "PUT", "/apis/example.com/v1/namespaces/team-a/gadgets/g1", gadget,
-			[]string{"value-of-request", `"decision": "Admitted"`, "(string "}, []string{`"value-of-stored`, `\"value-of-stored`, "value-of-params"}},
+			[]string{"value-of-request", `"decision": "Admitted"`, "(string "},
+			[]string{`"value-of-stored`, `\"value-of-stored`, "value-of-params"}},
 		{"Shown", "PUT", "/apis/example.com/v1/namespaces/team-a/gadgets/g1", gadget,
-			[]string{"value-of-request", "value-of-stored", "value-of-params", `"decision": "Admitted"`}, []string{"(string "}},
+			[]string{"value-of-request", "value-of-stored", "value-of-params", `"decision": "Admitted"`},
+			[]string{"(string "}},
 		{"Digests", "POST", "/api/v1/namespaces/team-a/secrets", secret,
-			[]string{`"decision": "Admitted"`, "(withheld: it may show a Secret)"}, []string{"not (hidden)", "value-of-secret", "value-of-data", "dmFsdWUtb2YtZGF0YQ", "value-of-params"}},
+			[]string{`"decision": "Admitted"`, "(withheld: it may show a Secret)"},
+			[]string{"not (hidden)", "value-of-secret", "value-of-data", "dmFsdWUtb2YtZGF0YQ", "value-of-params"}},
 		{"Shown", "POST", "/api/v1/namespaces/team-a/secrets", secret,
-			[]string{`"decision": "Admitted"`, "value-of-params"}, []string{"value-of-secret", "value-of-data", "dmFsdWUtb2YtZGF0YQ"}},
+			[]string{`"decision": "Admitted"`, "value-of-params"},
+			[]string{"value-of-secret", "value-of-data", "dmFsdWUtb2YtZGF0YQ"}},
 	} {
 		t.Run(test.values+" "+test.path, func(t *testing.T) {
 			address, writes := explainedBy(t, test.values)
@@ -162,7 +167,8 @@ func TestExplanationsAreBounded(t *testing.T) {
 	if len(text) > 2<<20 {
 		t.Errorf("the story has %d bytes", len(text))
 	}
-	if len(s.Sent) != 1 || !s.Sent[0].IsCut || s.Sent[0].Bytes < len(body) || !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(s.Sent[0].SHA256) {
+	if len(s.Sent) != 1 || !s.Sent[0].IsCut || s.Sent[0].Bytes < len(body) ||
+		!regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(s.Sent[0].SHA256) {
 		t.Errorf("sent: %d messages", len(s.Sent))
 	}
 }
@@ -171,8 +177,10 @@ func TestExplanationsAreBounded(t *testing.T) {
 // backend.
 func TestExplanationsNeedLeave(t *testing.T) {
 	address, writes := explainedBy(t, "")
-	for _, path := range []string{"/apis/example.com/v1/namespaces/team-a/gadgets", "/undescribed", "/api/v1/namespaces/team-a/pods/p/exec?command=ls"} {
-		text := explainRaw(t, address, "POST", path, `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g1"}}`)
+	for _, path := range []string{"/apis/example.com/v1/namespaces/team-a/gadgets", "/undescribed",
+		"/api/v1/namespaces/team-a/pods/p/exec?command=ls"} {
+		text := explainRaw(t, address, "POST", path,
+			`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g1"}}`)
 		const want = "the configuration does not let the client ask for explanations by the header 'X-Admission-Explain'"
 		if !strings.Contains(text, want) || writes.Load() != 0 {
 			t.Errorf("%s: %s; %d writes", path, text, writes.Load())

@@ -67,7 +67,8 @@ type want struct {
 
 // matrix is "Fail matrix" of hostile-input.md, "Policies", for CEL.
 func matrix() []cell {
-	long := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"l":[` + strings.TrimSuffix(strings.Repeat("1,", 5000), ",") + `]}}`
+	long := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"l":[` +
+		strings.TrimSuffix(strings.Repeat("1,", 5000), ",") + `]}}`
 	const (
 		over = `{expression: "object.spec.l.all(a, object.spec.l.all(b, a == b))"}`
 		near = `{expression: "object.spec.l.all(a, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].all(b, object.spec.l[0] + b > 0))"}`
@@ -75,28 +76,42 @@ func matrix() []cell {
 	created, updated := want{code: 201, written: 1, ignored: 1}, want{code: 200, written: 1, ignored: 1}
 	denied := want{code: 422, reason: "Invalid", denied: 1}
 	return []cell{
-		{name: "policy error", spec: `validations: [{expression: object.spec.missing == 1}]`, fail: denied, pass: created},
+		{name: "policy error", spec: `validations: [{expression: object.spec.missing == 1}]`, fail: denied,
+			pass: created},
 		{name: "error in a match condition", spec: `{matchConditions: [{name: c, expression: object.spec.missing == 1}], validations: [{expression: "false"}]}`, fail: denied, pass: created},
 		{name: "error in a variable", spec: `{variables: [{name: v, expression: object.spec.missing}], validations: [{expression: variables.v == 1}]}`, fail: denied, pass: created},
-		{name: "wrong type", spec: `validations: [{expression: object.metadata.name < 5}]`, fail: denied, pass: created},
-		{name: "panic", spec: `validations: [{expression: "dyn(bytes(object.metadata.name)) in ['a', 'b']"}]`, fail: denied, pass: created},
-		{name: "cost of one expression", spec: `validations: [` + over + `]`, object: long, fail: denied, pass: created},
-		{name: "shared cost", spec: `validations: [` + strings.TrimSuffix(strings.Repeat(near+", ", 300), ", ") + `]`, object: long, fail: denied, pass: created},
-		{name: "timeout", spec: `validations: [` + strings.TrimSuffix(strings.Repeat(near+", ", 300), ", ") + `]`, object: long, request: "POST /api/v1/namespaces/team-a/pods?timeout=1ms",
-			fail: want{code: 504, reason: "Timeout", retry: "1", denied: 1}, pass: want{code: 504, reason: "Timeout", retry: "1", ignored: 1}},
+		{name: "wrong type", spec: `validations: [{expression: object.metadata.name < 5}]`, fail: denied,
+			pass: created},
+		{name: "panic", spec: `validations: [{expression: "dyn(bytes(object.metadata.name)) in ['a', 'b']"}]`,
+			fail: denied, pass: created},
+		{name: "cost of one expression", spec: `validations: [` + over + `]`, object: long, fail: denied,
+			pass: created},
+		{name: "shared cost", spec: `validations: [` + strings.TrimSuffix(strings.Repeat(near+", ", 300), ", ") + `]`,
+			object: long, fail: denied, pass: created},
+		{name: "timeout", spec: `validations: [` + strings.TrimSuffix(strings.Repeat(near+", ", 300), ", ") + `]`,
+			object: long, request: "POST /api/v1/namespaces/team-a/pods?timeout=1ms",
+			fail: want{code: 504, reason: "Timeout", retry: "1", denied: 1},
+			pass: want{code: 504, reason: "Timeout", retry: "1", ignored: 1}},
 		{name: "state missing", spec: `validations: [{expression: "state.plans.exists(p, p.id == 'a')"}]`,
 			also: "---\napiVersion: admission-gateway.io/v1alpha1\nkind: StateSource\nmetadata: {name: plans}\nspec: {path: /v2/plans, mode: Poll, periodSeconds: 86400}\n",
 			fail: denied, pass: created},
 		{name: "parameter missing", spec: `{paramKind: {apiVersion: v1, kind: ConfigMap}, validations: [{expression: "params.data.a == 'b'"}]}`,
-			binding: ", paramRef: {name: none, namespace: team-a, parameterNotFoundAction: Deny}", fail: denied, pass: created},
-		{name: "namespace unreadable", selector: `, namespaceSelector: {matchLabels: {tier: prod}}`, spec: `validations: [{expression: "false"}]`, reads: "500 Internal Server Error",
+			binding: ", paramRef: {name: none, namespace: team-a, parameterNotFoundAction: Deny}", fail: denied,
+			pass: created},
+		{name: "namespace unreadable", selector: `, namespaceSelector: {matchLabels: {tier: prod}}`,
+			spec: `validations: [{expression: "false"}]`, reads: "500 Internal Server Error",
 			fail: denied, pass: created},
-		{name: "old object GET fails", spec: `validations: [{expression: object.spec == oldObject.spec}]`, request: "PUT /api/v1/namespaces/team-a/pods/a", reads: "500 Internal Server Error",
+		{name: "old object GET fails", spec: `validations: [{expression: object.spec == oldObject.spec}]`,
+			request: "PUT /api/v1/namespaces/team-a/pods/a", reads: "500 Internal Server Error",
 			fail: want{code: 500, reason: "InternalError"}, pass: want{code: 500, reason: "InternalError"}},
-		{name: "error on an update", spec: `validations: [{expression: oldObject.spec.missing == 1}]`, request: "PUT /api/v1/namespaces/team-a/pods/a",
-			reads: "200 OK", fail: denied, pass: updated},
-		{name: "queue full", spec: `validations: [{expression: "true"}]`, object: strings.Replace(long, "[1,", "["+strings.Repeat("1,", 100_000), 1), settings: func(c *config.Configuration) { c.Limits.BodiesInFlightBytes = 1 },
-			fail: want{code: 503, reason: "ServiceUnavailable", retry: "1"}, pass: want{code: 503, reason: "ServiceUnavailable", retry: "1"}},
+		{name: "error on an update", spec: `validations: [{expression: oldObject.spec.missing == 1}]`,
+			request: "PUT /api/v1/namespaces/team-a/pods/a",
+			reads:   "200 OK", fail: denied, pass: updated},
+		{name: "queue full", spec: `validations: [{expression: "true"}]`,
+			object:   strings.Replace(long, "[1,", "["+strings.Repeat("1,", 100_000), 1),
+			settings: func(c *config.Configuration) { c.Limits.BodiesInFlightBytes = 1 },
+			fail:     want{code: 503, reason: "ServiceUnavailable", retry: "1"},
+			pass:     want{code: 503, reason: "ServiceUnavailable", retry: "1"}},
 	}
 }
 
@@ -109,7 +124,8 @@ func TestFailMatrix(t *testing.T) {
 				t.Parallel()
 				spec := c.spec
 				if inner, ok := strings.CutPrefix(spec, "{"); ok {
-					spec = strings.NewReplacer("], validations:", "]\n  validations:", "}, validations:", "}\n  validations:").Replace(strings.TrimSuffix(inner, "}"))
+					spec = strings.NewReplacer("], validations:", "]\n  validations:", "}, validations:",
+						"}\n  validations:").Replace(strings.TrimSuffix(inner, "}"))
 				}
 				text := fmt.Sprintf(undecidable, failure, c.selector, spec, c.binding) + c.also
 				backend := newMatrixBackend(t, c.reads)
@@ -167,7 +183,8 @@ func counted(t *testing.T, g *Gateway, name string) int {
 	t.Helper()
 	w := httptest.NewRecorder()
 	g.metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	m := regexp.MustCompile(`(?m)^` + name + `_total\{[^}]*policy="p"[^}]*\} (\d+)$`).FindStringSubmatch(w.Body.String())
+	m := regexp.MustCompile(`(?m)^` + name + `_total\{[^}]*policy="p"[^}]*\} (\d+)$`).FindStringSubmatch(
+		w.Body.String())
 	if m == nil {
 		return 0
 	}
@@ -190,30 +207,31 @@ func newMatrixBackend(t *testing.T, reads string) *matrixBackend {
 		t.Fatal(err)
 	}
 	b.address = ln.Addr().String()
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		code := http.StatusOK
-		body := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","resourceVersion":"1"},"spec":{}}`
-		switch r.Method {
-		case http.MethodGet:
-			code = http.StatusNotFound
-			if reads != "" {
-				_, _ = fmt.Sscan(reads, &code)
+	server := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			code := http.StatusOK
+			body := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","resourceVersion":"1"},"spec":{}}`
+			switch r.Method {
+			case http.MethodGet:
+				code = http.StatusNotFound
+				if reads != "" {
+					_, _ = fmt.Sscan(reads, &code)
+				}
+				if code >= 400 {
+					reason := map[int]string{404: "NotFound", 500: "InternalError"}[code]
+					body = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"no","reason":"%s","code":%d}`, reason, code)
+				}
+			case http.MethodPost:
+				code = http.StatusCreated
+				b.written.Add(1)
+			default:
+				b.written.Add(1)
 			}
-			if code >= 400 {
-				reason := map[int]string{404: "NotFound", 500: "InternalError"}[code]
-				body = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"no","reason":"%s","code":%d}`, reason, code)
-			}
-		case http.MethodPost:
-			code = http.StatusCreated
-			b.written.Add(1)
-		default:
-			b.written.Add(1)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(code)
-		_, _ = io.WriteString(w, body)
-	})}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, body)
+		})}
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return b
@@ -222,7 +240,8 @@ func newMatrixBackend(t *testing.T, reads string) *matrixBackend {
 // TestFailMatrixReload is the cell "reload broken": files that do not compile leave what is in
 // force as it was, and a counter counts them.
 func TestFailMatrixReload(t *testing.T) {
-	for failure, want := range map[string]want{"Fail": {code: 422, reason: "Invalid", denied: 1}, "Ignore": {code: 201, written: 1, ignored: 1}} {
+	for failure, want := range map[string]want{"Fail": {code: 422, reason: "Invalid", denied: 1},
+		"Ignore": {code: 201, written: 1, ignored: 1}} {
 		t.Run(failure, func(t *testing.T) {
 			dir := t.TempDir()
 			file := filepath.Join(dir, "policy.yaml")
@@ -233,7 +252,8 @@ func TestFailMatrixReload(t *testing.T) {
 				t.Fatal(err)
 			}
 			quiet := slog.New(slog.DiscardHandler)
-			manager, _ := policies.NewManager([]string{dir}, policies.Options{Log: quiet, Rejected: func([]finding.Finding) { metrics.PoliciesRejected() }})
+			manager, _ := policies.NewManager([]string{dir},
+				policies.Options{Log: quiet, Rejected: func([]finding.Finding) { metrics.PoliciesRejected() }})
 			if manager == nil {
 				t.Fatal("the policies do not compile")
 			}
@@ -246,14 +266,17 @@ func TestFailMatrixReload(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g, err := New(Options{Config: cfg, Policies: manager.Current, Limiter: ratelimit.New(0), States: newStates(t, manager.Current()), Metrics: metrics, Log: quiet})
+			g, err := New(Options{Config: cfg, Policies: manager.Current, Limiter: ratelimit.New(0),
+				States: newStates(t, manager.Current()), Metrics: metrics, Log: quiet})
 			if err != nil {
 				t.Fatal(err)
 			}
 			checkCell(t, g, startGateway(t, g), &cell{}, backend, want)
 			w := httptest.NewRecorder()
-			metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil).WithContext(context.Background()))
-			if !regexp.MustCompile(`(?m)^gateway_policy_reload_failure_total(\{[^}]*\})? 1$`).MatchString(w.Body.String()) {
+			metrics.Handler().ServeHTTP(w,
+				httptest.NewRequest(http.MethodGet, "/metrics", nil).WithContext(context.Background()))
+			if !regexp.MustCompile(`(?m)^gateway_policy_reload_failure_total(\{[^}]*\})? 1$`).MatchString(
+				w.Body.String()) {
 				t.Error("no counter tells of the broken files")
 			}
 		})

@@ -28,7 +28,8 @@ func answers(raw string) fault { return func(c net.Conn) { _, _ = io.WriteString
 func dies(net.Conn)            {}
 func hangs(c net.Conn)         { _, _ = io.Copy(io.Discard, c) }
 
-// newFaultyBackend counts the requests of the first one's method that arrive whole. It does what the fault says, and closes.
+// newFaultyBackend counts the requests of the first one's method that arrive whole. It does what the fault says, and
+// closes.
 func newFaultyBackend(t *testing.T, f fault) (address string, delivered *atomic.Int64) {
 	t.Helper()
 	delivered = &atomic.Int64{}
@@ -86,17 +87,29 @@ func TestBackendFaults(t *testing.T) {
 		{"is too slow for a write", hangs, create, 504, "Timeout", "", 1},
 		{"is too slow for a read", hangs, get, 504, "Timeout", "1", 1},
 		{"answers what is not HTTP", answers("nonsense\r\n\r\n"), create, 504, "Timeout", "", 1},
-		{"answers with two lengths", answers("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), get, 502, "InternalError", "", 1},
-		{"ends lines with a bare LF", answers("HTTP/1.1 200 OK\nContent-Length: 2\n\nab"), get, 502, "InternalError", "", 1},
-		{"has a bare LF in its head", answers("HTTP/1.1 201 Created\r\nA: b\nContent-Length: 2\r\n\r\n{}"), create, 504, "Timeout", "", 1},
-		{"has a head that is too large", answers("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", 20_000) + "\r\n\r\n"), get, 502, "InternalError", "", 1},
+		{"answers with two lengths", answers("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
+			get, 502, "InternalError", "", 1},
+		{"ends lines with a bare LF", answers("HTTP/1.1 200 OK\nContent-Length: 2\n\nab"), get, 502, "InternalError",
+			"", 1},
+		{"has a bare LF in its head", answers("HTTP/1.1 201 Created\r\nA: b\nContent-Length: 2\r\n\r\n{}"), create, 504,
+			"Timeout", "", 1},
+		{"has a head that is too large", answers("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", 20_000) + "\r\n\r\n"),
+			get, 502, "InternalError", "", 1},
 		{"has a bad chunk size", answers(chunkedHead + "2 \r\n{}\r\n0\r\n\r\n"), get, 502, "InternalError", "", 1},
-		{"has a bad chunk size, of a write", answers(strings.Replace(chunkedHead, "200 OK", "201 Created", 1) + "2 \r\n{}\r\n0\r\n\r\n"), create, 504, "Timeout", "", 1},
-		{"has a chunk that is too long", answers(chunkedHead + "2\r\n{}}\r\n0\r\n\r\n"), get, 502, "InternalError", "", 1},
-		{"has a bad chunk size in an error", answers(strings.Replace(chunkedHead, "200 OK", "404 Not Found", 1) + "x\r\n"), get, 502, "InternalError", "", 1},
+		{"has a bad chunk size, of a write",
+			answers(strings.Replace(chunkedHead, "200 OK", "201 Created", 1) + "2 \r\n{}\r\n0\r\n\r\n"), create, 504,
+			"Timeout", "", 1},
+		{"has a chunk that is too long", answers(chunkedHead + "2\r\n{}}\r\n0\r\n\r\n"), get, 502, "InternalError", "",
+			1},
+		{"has a bad chunk size in an error",
+			answers(strings.Replace(chunkedHead, "200 OK", "404 Not Found", 1) + "x\r\n"), get, 502, "InternalError",
+			"", 1},
 		{"has a bad trailer", answers(chunkedHead + "2\r\n{}\r\n0\r\nA b\r\n\r\n"), get, 502, "InternalError", "", 1},
-		{"has trailers that are too long", answers(chunkedHead + "2\r\n{}\r\n0\r\nA: " + strings.Repeat("b", 9_000) + "\r\n\r\n"), get, 502, "InternalError", "", 1},
-		{"breaks off the answer to a write", answers("HTTP/1.1 201 Created\r\nContent-Length: 10\r\n\r\nab"), create, 504, "Timeout", "", 1},
+		{"has trailers that are too long",
+			answers(chunkedHead + "2\r\n{}\r\n0\r\nA: " + strings.Repeat("b", 9_000) + "\r\n\r\n"), get, 502,
+			"InternalError", "", 1},
+		{"breaks off the answer to a write", answers("HTTP/1.1 201 Created\r\nContent-Length: 10\r\n\r\nab"), create,
+			504, "Timeout", "", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			address, delivered := newFaultyBackend(t, c.fault)
@@ -123,14 +136,16 @@ func TestBackendUnreachable(t *testing.T) {
 	address := ln.Addr().String()
 	_ = ln.Close()
 	gateway := startGateway(t, gatewayFor(t, t.TempDir(), address, nil))
-	checkStatus(t, exchangeRaw(t, gateway, []byte("GET /v2/orders HTTP/1.1\r\nHost: gw\r\n\r\n")), 503, "ServiceUnavailable", "1")
+	checkStatus(t, exchangeRaw(t, gateway, []byte("GET /v2/orders HTTP/1.1\r\nHost: gw\r\n\r\n")), 503,
+		"ServiceUnavailable", "1")
 }
 
 // The client's own deadline passes (ERR-4).
 func TestClientTimeout(t *testing.T) {
 	address, _ := newFaultyBackend(t, hangs)
 	gateway := startGateway(t, gatewayFor(t, t.TempDir(), address, []string{"policies=widgets"}))
-	checkStatus(t, exchangeRaw(t, gateway, []byte("GET "+widgetsPath+"?timeout=200ms HTTP/1.1\r\nHost: gw\r\n\r\n")), 504, "Timeout", "1")
+	checkStatus(t, exchangeRaw(t, gateway, []byte("GET "+widgetsPath+"?timeout=200ms HTTP/1.1\r\nHost: gw\r\n\r\n")),
+		504, "Timeout", "1")
 }
 
 // checkStatus compares a raw answer with code, reason and Retry-After, in header and body alike.
@@ -149,7 +164,8 @@ func checkStatus(t *testing.T, raw []byte, code int, reason metav1.StatusReason,
 	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
 		got = strconv.Itoa(int(s.Details.RetryAfterSeconds))
 	}
-	if r.StatusCode != code || int(s.Code) != code || s.Reason != reason || r.Header.Get("Retry-After") != retry || got != retry {
+	if r.StatusCode != code || int(s.Code) != code || s.Reason != reason || r.Header.Get("Retry-After") != retry ||
+		got != retry {
 		t.Errorf("answered %s, want %d %s with Retry-After %q", raw, code, reason, retry)
 	}
 }
@@ -202,16 +218,20 @@ func TestRoutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Upstreams, c.Routes = nil, []config.Route{
-		{PathPrefix: "/", Upstream: "rest"}, {PathPrefix: "/v2/orders", Upstream: "orders"}, {Host: "a.example.com", PathPrefix: "/v2", Upstream: "tenant"},
+		{PathPrefix: "/", Upstream: "rest"}, {PathPrefix: "/v2/orders", Upstream: "orders"},
+		{Host: "a.example.com", PathPrefix: "/v2", Upstream: "tenant"},
 	}
 	for name, b := range backends {
-		c.Upstreams = append(c.Upstreams, config.UpstreamSpec{Name: name, Endpoints: []string{b.URL()}, Dialect: config.Plain})
+		c.Upstreams = append(c.Upstreams, config.UpstreamSpec{Name: name, Endpoints: []string{b.URL()},
+			Dialect: config.Plain})
 	}
 	set := noPolicies()
 	gateway := startGateway(t, newTestGateway(t, c, func() *policies.Set { return set }))
 	for _, one := range []struct{ host, path, want string }{
-		{"gw", "/v2/orders", "orders"}, {"gw", "/v2/orders/o1", "orders"}, {"gw", "/v2/orders?x=1", "orders"}, {"gw", "/v2/ordersheets", "rest"},
-		{"gw", "/", "rest"}, {"a.example.com", "/v2/orders", "tenant"}, {"A.Example.com:8080", "/v2", "tenant"}, {"a.example.com", "/v3", "rest"},
+		{"gw", "/v2/orders", "orders"}, {"gw", "/v2/orders/o1", "orders"}, {"gw", "/v2/orders?x=1", "orders"},
+		{"gw", "/v2/ordersheets", "rest"},
+		{"gw", "/", "rest"}, {"a.example.com", "/v2/orders", "tenant"}, {"A.Example.com:8080", "/v2", "tenant"},
+		{"a.example.com", "/v3", "rest"},
 	} {
 		exchangeRaw(t, gateway, []byte("GET "+one.path+" HTTP/1.1\r\nHost: "+one.host+"\r\n\r\n"))
 		for name, b := range backends {

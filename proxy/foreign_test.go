@@ -31,11 +31,13 @@ func TestForeignFields(t *testing.T) {
 		{name: "no files", prefix: "/"},
 		{name: "a described resource", file: resources, prefix: "/", described: true},
 		{name: "a described resource, below the route", file: resources, prefix: "/apis", described: true},
-		{name: "a described resource, above the route", file: resources, prefix: "/apis/example.com/v1/namespaces/team-a", described: true},
+		{name: "a described resource, above the route", file: resources,
+			prefix: "/apis/example.com/v1/namespaces/team-a", described: true},
 		{name: "a described resource to which no route leads", file: resources, prefix: "/v2"},
 		{name: "a limit that names no resource", file: limit, prefix: "/v2"},
 		{name: "a Kubernetes backend", words: []string{"kubernetes"}, prefix: "/", described: true},
-		{name: "a trusted proxy", file: resources, words: []string{"trust=127.0.0.1/32"}, prefix: "/", described: true, trusted: true},
+		{name: "a trusted proxy", file: resources, words: []string{"trust=127.0.0.1/32"}, prefix: "/", described: true,
+			trusted: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			backend := newRecorder(t)
@@ -72,7 +74,9 @@ func TestForeignFields(t *testing.T) {
 					if code != 200 || got != arrives(kept+line) {
 						t.Errorf("%q is answered %d %s; the backend got\n%s", line, code, body, got)
 					}
-				case code != 400 || got != "" || !strings.Contains(body, "the request has the header '"+name+"': a request must not name its path outside the request line"):
+				case code != 400 || got != "" ||
+					!strings.Contains(body, "the request has the header '"+name+
+						"': a request must not name its path outside the request line"):
 					t.Errorf("%q is answered %d %s; the backend got\n%s", line, code, body, got)
 				}
 			}

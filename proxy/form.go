@@ -12,8 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// admitForm is the way of a form that is created or replaces what is stored. The object of its fields is admitted, and the
-// client's own bytes are sent on: a form that would have to be changed is refused.
+// admitForm is the way of a form that is created or replaces what is stored. The object of its fields is admitted, and
+// the client's own bytes are sent on: a form that would have to be changed is refused.
 func admitForm(r *request, a attempt) error {
 	s := &formStorage{r.scope.storage, r.body.declared.Form}
 	if err := s.CheckOptions(a.Write); err != nil {
@@ -44,8 +44,8 @@ func admitForm(r *request, a attempt) error {
 	return s.Update(a.Write)
 }
 
-// patchForm is the way of a form that patches what is stored. Of its fields results what a merge patch of them makes, which
-// is admitted. The client's own bytes are sent on.
+// patchForm is the way of a form that patches what is stored. Of its fields results what a merge patch of them makes,
+// which is admitted. The client's own bytes are sent on.
 func patchForm(r *request, a attempt) error {
 	s := r.scope.storage
 	if err := s.CheckOptions(a.Write); err != nil {
@@ -107,7 +107,8 @@ func (s *formStorage) Validate(of *schema.Schema, f *cel.Frame, w *storage.Write
 	return result
 }
 
-// decodeForm makes of a form the object of its fields. What is wrong with fields is named with what is wrong with the object.
+// decodeForm makes of a form the object of its fields. What is wrong with fields is named with what is wrong with the
+// object.
 func decodeForm(r *request, a attempt) error {
 	share, body := r.Memory, r.Body
 	if need := 2 * len(body); !share.Grow(need) || len(body) >= storage.HeavyText && !share.Work() {
@@ -155,7 +156,8 @@ func prepareForm(r *request, a attempt, s storage.Storage, owned *contract.Membe
 // forbidOwned notes what a form sets that the API alone sets.
 func forbidOwned(r *request, s storage.Storage, sent, stored document.Node, owned *contract.Members) {
 	note := func(at document.Node, why string) {
-		r.attempt.unread = append(r.attempt.unread, &field.Error{Type: field.ErrorTypeForbidden, Field: at.Path(), BadValue: "", Detail: "may not be set: " + why})
+		r.attempt.unread = append(r.attempt.unread, &field.Error{Type: field.ErrorTypeForbidden, Field: at.Path(),
+			BadValue: "", Detail: "may not be set: " + why})
 	}
 	owned.Each(sent, stored, func(at, _ document.Node) { note(at, "the API itself sets it") })
 	if at, found := storage.Find(sent, s.StatusPath()); found {
@@ -170,8 +172,8 @@ func checkForm(r *request, a attempt, s storage.Storage, declared *contract.Body
 	return checkBody(r, a, a.Patch.Root(), declared)
 }
 
-// checkBody checks a body against what the API's document says of its media type, whatever becomes of it. All that is wrong
-// with it and with the parameters is named at once.
+// checkBody checks a body against what the API's document says of its media type, whatever becomes of it. All that is
+// wrong with it and with the parameters is named at once.
 func checkBody(r *request, a attempt, body document.Node, declared *contract.Body) error {
 	return answerFaults(r, a, declared.Check(body, r.frame))
 }

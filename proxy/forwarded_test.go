@@ -38,11 +38,13 @@ trustedProxies: [127.0.0.1, 10.0.0.0/8]
 		want          string
 	}{
 		{
-			"by Forwarded", by, []string{`for=1.1.1.1, for="203.0.113.9:80";proto=https;host=shop.example.com`, "for=10.0.0.2"}, 200,
+			"by Forwarded", by, []string{`for=1.1.1.1, for="203.0.113.9:80";proto=https;host=shop.example.com`,
+				"for=10.0.0.2"}, 200,
 			"Forwarded: for=1.1.1.1, for=\"203.0.113.9:80\";proto=https;host=shop.example.com\nForwarded: for=10.0.0.2\nForwarded: for=127.0.0.1;proto=http\n" +
 				"X-Forwarded-For: 203.0.113.9, 127.0.0.1\nX-Forwarded-Proto: https\nX-Forwarded-Host: shop.example.com\n",
 		},
-		{"by Forwarded, without one", by, nil, 200, "X-Forwarded-For: 127.0.0.1\nX-Forwarded-Proto: http\nX-Forwarded-Host: " + by + "\n"},
+		{"by Forwarded, without one", by, nil, 200,
+			"X-Forwarded-For: 127.0.0.1\nX-Forwarded-Proto: http\nX-Forwarded-Host: " + by + "\n"},
 		{
 			"a quote that hides what the proxy says", by, []string{`for="1.1.1.1, for=203.0.113.9`}, 400,
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the header 'Forwarded' must be a list of elements such as 'for=192.0.2.1;proto=https', as RFC 7239 has them","reason":"BadRequest","code":400}`,

@@ -47,8 +47,9 @@ func runStages(r *request) error {
 // errServed is the error of a stage that has served the request, so that no further stage runs.
 var errServed = errors.New("the request is served")
 
-// findListener finds the listener that takes the request. A request that another one would take must come by a connection to that
-// one: a client that goes on using a connection for all hosts of its certificate must not get around what a listener asks.
+// findListener finds the listener that takes the request. A request that another one would take must come by a
+// connection to that one: a client that goes on using a connection for all hosts of its certificate must not get around
+// what a listener asks.
 func findListener(r *request) error {
 	head, peer := &r.incoming.Head, r.incoming.Peer()
 	l, taking := r.gateway.listening.set.Take(peer.At, peer.Made, peer.HasName, head.Host)
@@ -56,7 +57,8 @@ func findListener(r *request) error {
 	case listeners.Unknown:
 		return status.NoSuchPath("no listener takes requests for the host '%s'", head.Host)
 	case listeners.Misdirected:
-		return status.Coded(http.StatusMisdirectedRequest, "the host '"+string(head.Host)+"' is not served on this connection: ask for it on a new one")
+		return status.Coded(http.StatusMisdirectedRequest, "the host '"+string(head.Host)+
+			"' is not served on this connection: ask for it on a new one")
 	}
 	r.listener = l
 	if peer.Made != nil && peer.Made.Name == l.Name {
@@ -76,7 +78,8 @@ func findListener(r *request) error {
 	return nil
 }
 
-// isOfACME reports whether a path is one by which an authority looks who has a host (RFC 8555, 8.3). It does so by plain HTTP.
+// isOfACME reports whether a path is one by which an authority looks who has a host (RFC 8555, 8.3). It does so by
+// plain HTTP.
 func isOfACME(path string) bool {
 	return strings.HasPrefix(path, "/.well-known/acme-challenge/")
 }
@@ -92,8 +95,8 @@ func (s *common) handle(r *server.Request) {
 	}
 }
 
-// uses counts the requests that a Gateway serves. A Gateway that no longer gets requests lets go of what is its own when the
-// last of them is answered.
+// uses counts the requests that a Gateway serves. A Gateway that no longer gets requests lets go of what is its own
+// when the last of them is answered.
 type uses struct {
 	requests atomic.Int64
 	retired  atomic.Bool

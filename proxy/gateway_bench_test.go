@@ -96,7 +96,8 @@ func openAccessLog(t testing.TB, g *Gateway, o telemetry.AccessOptions) {
 }
 
 func traceNone(t testing.TB, g *Gateway) {
-	tracer, err := tracing.New(context.Background(), tracing.Options{Exporter: tracetest.NewInMemoryExporter(), Endpoint: "http://127.0.0.1:1"})
+	tracer, err := tracing.New(context.Background(),
+		tracing.Options{Exporter: tracetest.NewInMemoryExporter(), Endpoint: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,8 @@ func traceNone(t testing.TB, g *Gateway) {
 	g.observers.tracer = tracer
 }
 
-// BenchmarkValidatedPatch is a patch of a plain API's object whose result is validated: a GET and a PATCH of the backend.
+// BenchmarkValidatedPatch is a patch of a plain API's object whose result is validated: a GET and a PATCH of the
+// backend.
 func BenchmarkValidatedPatch(b *testing.B) {
 	object, err := os.ReadFile(benchObject)
 	if err != nil {

@@ -70,8 +70,10 @@ func TestHostileRequests(t *testing.T) {
 		{"case variant of status", "POST", widgetsPath, jsonBody, widget(`,"STATUS":{"phase":"Ready"}`), 400},
 		{"Kelvin sign in kind", "POST", widgetsPath, jsonBody, widget(`,"` + "\u212a" + `ind":"Gadget"`), 400},
 		{"long s in status", "POST", widgetsPath, jsonBody, widget(`,"` + "\u017f" + `tatus":{"phase":"Ready"}`), 400},
-		{"case variant in spec", "POST", widgetsPath, jsonBody, `{"metadata":{"name":"w1"},"spec":{"size":5,"Max":9}}`, 400},
-		{"case variant in metadata", "POST", widgetsPath, jsonBody, `{"metadata":{"name":"w1","Namespace":"team-b"},"spec":{"size":5}}`, 400},
+		{"case variant in spec", "POST", widgetsPath, jsonBody, `{"metadata":{"name":"w1"},"spec":{"size":5,"Max":9}}`,
+			400},
+		{"case variant in metadata", "POST", widgetsPath, jsonBody,
+			`{"metadata":{"name":"w1","Namespace":"team-b"},"spec":{"size":5}}`, 400},
 		{"invalid UTF-8", "POST", widgetsPath, jsonBody, widget(`,"a":"` + "\xff" + `"`), 400},
 		{"lone surrogate", "POST", widgetsPath, jsonBody, widget(`,"a":"\ud800"`), 400},
 		{"byte order mark", "POST", widgetsPath, jsonBody, "\xef\xbb\xbf" + widget(""), 400},
@@ -84,7 +86,8 @@ func TestHostileRequests(t *testing.T) {
 		{"empty", "POST", widgetsPath, jsonBody, "", 400},
 		{"null", "POST", widgetsPath, jsonBody, "null", 400},
 		{"list", "POST", widgetsPath, jsonBody, "[]", 400},
-		{"integer beyond 64 bits", "POST", widgetsPath, jsonBody, `{"metadata":{"name":"w1"},"spec":{"size":5,"max":9223372036854775808}}`, 422},
+		{"integer beyond 64 bits", "POST", widgetsPath, jsonBody,
+			`{"metadata":{"name":"w1"},"spec":{"size":5,"max":9223372036854775808}}`, 422},
 		// Media types and encodings
 		{"unknown Content-Type", "POST", widgetsPath, "Content-Type: application/x-thing\r\n", widget(""), 415},
 		{"text", "POST", widgetsPath, "Content-Type: text/plain\r\n", widget(""), 415},
@@ -96,7 +99,8 @@ func TestHostileRequests(t *testing.T) {
 		{"gzip", "POST", widgetsPath, jsonBody + "Content-Encoding: gzip\r\n", "\x1f\x8b", 415},
 		{"PATCH with JSON", "PATCH", widgetsPath + "/w1", jsonBody, "{}", 415},
 		{"PATCH without a type", "PATCH", widgetsPath + "/w1", "", "{}", 415},
-		{"server-side apply as JSON", "PATCH", widgetsPath + "/w1", "Content-Type: application/apply-patch+json\r\n", "{}", 415},
+		{"server-side apply as JSON", "PATCH", widgetsPath + "/w1", "Content-Type: application/apply-patch+json\r\n",
+			"{}", 415},
 		{"a body on GET", "GET", widgetsPath, jsonBody, "{}", 400},
 		{"a body on HEAD", "HEAD", widgetsPath, jsonBody, "{}", 400},
 		{"a body on DELETE that is no JSON", "DELETE", widgetsPath + "/w1", jsonBody, "x", 400},
@@ -107,7 +111,8 @@ func TestHostileRequests(t *testing.T) {
 		{"body too large", "PUT", widgetsPath + "/w1", jsonBody + "Content-Length: 3145729\r\n", "", 413},
 	}
 	backend := newRecorder(t)
-	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "kubernetes"}))
+	address := startGateway(t,
+		gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "kubernetes"}))
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: gw\r\n%s", c.method, c.target, c.head)
@@ -120,7 +125,8 @@ func TestHostileRequests(t *testing.T) {
 			}
 			_, body, _ := strings.Cut(raw, "\r\n\r\n")
 			var s metav1.Status
-			if c.method != "HEAD" && (json.Unmarshal([]byte(body), &s) != nil || s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" ||
+			if c.method != "HEAD" && (json.Unmarshal([]byte(body), &s) != nil || s.Kind != "Status" ||
+				s.APIVersion != "v1" || s.Status != "Failure" ||
 				int(s.Code) != c.code || s.Message == "") {
 				t.Errorf("the body is no Status (ERR-1): %s", body)
 			}
@@ -134,9 +140,11 @@ func TestHostileRequests(t *testing.T) {
 // TestPathAdmittedIsPathForwarded shows the property behind the path rules, on what is accepted.
 func TestPathAdmittedIsPathForwarded(t *testing.T) {
 	backend := newRecorder(t)
-	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "kubernetes"}))
+	address := startGateway(t,
+		gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "kubernetes"}))
 	for _, target := range []string{
-		"/", "/?", "/a?", "/a?x=%2f&&y", "/v2/orders/a%20b", "/a~b!c$d&e'f(g)h*i+j,k=l:m@n", widgetsPath + "?pretty=5&x=a%3Db",
+		"/", "/?", "/a?", "/a?x=%2f&&y", "/v2/orders/a%20b", "/a~b!c$d&e'f(g)h*i+j,k=l:m@n",
+		widgetsPath + "?pretty=5&x=a%3Db",
 		widgetsPath + "/w1?pretty", "/api", "/apis", "/openapi/v3?hash=A%2FB",
 	} {
 		exchangeRaw(t, address, []byte("GET "+target+" HTTP/1.1\r\nHost: gw\r\n\r\n"))

@@ -53,7 +53,8 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 		case "identity": // by the headers of proxies on this machine; others are refused, or anonymous
 			c.Identity = headerIdentity(config.Anonymous(value))
 		case "explain": // to the group team-a
-			c.Telemetry.Explanations = &config.Explanations{Groups: []string{"team-a"}, Values: config.ExplainedValues(value)}
+			c.Telemetry.Explanations = &config.Explanations{Groups: []string{"team-a"},
+				Values: config.ExplainedValues(value)}
 		case "credentials":
 			c.Upstreams[0].Credentials = config.Credentials(value)
 		case "token":
@@ -94,7 +95,8 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Upstreams[0].CircuitBreaker = &config.CircuitBreaker{ConsecutiveFailures: int32(n), OpenSeconds: 60, MaxOpenSeconds: 60}
+			c.Upstreams[0].CircuitBreaker = &config.CircuitBreaker{ConsecutiveFailures: int32(n), OpenSeconds: 60,
+				MaxOpenSeconds: 60}
 		default:
 			t.Fatalf("unknown setting %q", word)
 		}
@@ -138,7 +140,8 @@ func newWith(t testing.TB, o Options) *Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Limiter, o.States, o.Metrics, o.Log = ratelimit.New(0), newStates(t, o.Policies()), metrics, slog.New(slog.DiscardHandler)
+	o.Limiter, o.States, o.Metrics, o.Log = ratelimit.New(0), newStates(t, o.Policies()), metrics,
+		slog.New(slog.DiscardHandler)
 	g, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +177,8 @@ func startGateway(t testing.TB, g *Gateway) string {
 	return address
 }
 
-// serveGateway serves on a free port of loopback until the test ends. The connections come through counted, if it is set.
+// serveGateway serves on a free port of loopback until the test ends. The connections come through counted, if it is
+// set.
 func serveGateway(t testing.TB, g *Gateway, counted *countingListener) (address string) {
 	t.Helper()
 	return serveBy(t, g, counted, g.Serve)

@@ -27,7 +27,8 @@ func TestGoldenHTTP2(t *testing.T) {
 		}
 		played++
 		t.Run(s.Name(), func(t *testing.T) {
-			upstream, answers := tellGolden(t, s, func(t testing.TB, address string) net.Conn { return h2test.Adapt(t, address) })
+			upstream, answers := tellGolden(t, s,
+				func(t testing.TB, address string) net.Conn { return h2test.Adapt(t, address) })
 			compareHTTP2(t, "upstream", upstream, s.Section("upstream"))
 			compareHTTP2(t, "response", answers, s.Section("response"))
 		})

@@ -31,7 +31,8 @@ func playGolden(t *testing.T, s *story.Story) {
 }
 
 // tellGolden plays a story, and returns what reached the backend and the client, as stories show it.
-func tellGolden(t *testing.T, s *story.Story, dial func(t testing.TB, address string) net.Conn) (upstream, answers []byte) {
+func tellGolden(t *testing.T, s *story.Story,
+	dial func(t testing.TB, address string) net.Conn) (upstream, answers []byte) {
 	dir := t.TempDir()
 	s.WritePolicies(t, dir)
 	backend := story.NewBackend(t, listenBackend(t), s.Sections("backend."))

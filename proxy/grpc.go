@@ -30,8 +30,8 @@ const (
 	grpcUnauthenticated    = 16
 )
 
-// grpcCode returns the code of gRPC that says what an HTTP status code does. What is not served here is UNIMPLEMENTED, as
-// gRPC's own mapping of 404 has it.
+// grpcCode returns the code of gRPC that says what an HTTP status code does. What is not served here is UNIMPLEMENTED,
+// as gRPC's own mapping of 404 has it.
 func grpcCode(code int32) int {
 	switch code {
 	case http.StatusUnauthorized:
@@ -46,7 +46,8 @@ func grpcCode(code int32) int {
 		return grpcAborted
 	case http.StatusPreconditionFailed, http.StatusPreconditionRequired:
 		return grpcFailedPrecondition
-	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge, http.StatusTooManyRequests:
+	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge,
+		http.StatusTooManyRequests:
 		return grpcResourceExhausted
 	case http.StatusMisdirectedRequest, http.StatusBadGateway, http.StatusServiceUnavailable:
 		return grpcUnavailable
@@ -61,8 +62,8 @@ func grpcCode(code int32) int {
 	return grpcUnknown
 }
 
-// writeGRPC makes a Status the answer to a call of gRPC: an answer without messages, whose status is in its head. If the
-// client may try again later, a RetryInfo says when.
+// writeGRPC makes a Status the answer to a call of gRPC: an answer without messages, whose status is in its head. If
+// the client may try again later, a RetryInfo says when.
 func writeGRPC(r *storage.Response, s *status.Error) {
 	code := grpcCode(s.ErrStatus.Code)
 	r.Start(http.StatusOK)
@@ -70,7 +71,8 @@ func writeGRPC(r *storage.Response, s *status.Error) {
 	r.Add("Grpc-Status", strconv.Itoa(code))
 	r.Add("Grpc-Message", percentEncoded(s.ErrStatus.Message))
 	if d := s.ErrStatus.Details; d != nil && d.RetryAfterSeconds > 0 {
-		r.Add("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(appendRetry(nil, code, s.ErrStatus.Message, d.RetryAfterSeconds)))
+		r.Add("Grpc-Status-Details-Bin",
+			base64.RawStdEncoding.EncodeToString(appendRetry(nil, code, s.ErrStatus.Message, d.RetryAfterSeconds)))
 	}
 }
 
@@ -92,17 +94,19 @@ func percentEncoded(message string) string {
 
 // appendRetry appends a google.rpc.Status with a google.rpc.RetryInfo.
 func appendRetry(dst []byte, code int, message string, seconds int32) []byte {
-	delay := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(seconds)) // a Duration's seconds
+	// a Duration's seconds
+	delay := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(seconds))
 	info := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), delay)
-	detail := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "type.googleapis.com/google.rpc.RetryInfo")
+	detail := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType),
+		"type.googleapis.com/google.rpc.RetryInfo")
 	detail = protowire.AppendBytes(protowire.AppendTag(detail, 2, protowire.BytesType), info)
 	dst = protowire.AppendVarint(protowire.AppendTag(dst, 1, protowire.VarintType), uint64(code))
 	dst = protowire.AppendString(protowire.AppendTag(dst, 2, protowire.BytesType), message)
 	return protowire.AppendBytes(protowire.AppendTag(dst, 3, protowire.BytesType), detail)
 }
 
-// calls are the methods of gRPC that backends have answered to. A client can name any number of methods, but only those that
-// a backend has are kept, and no more than mostCalls: metrics have a series for each.
+// calls are the methods of gRPC that backends have answered to. A client can name any number of methods, but only those
+// that a backend has are kept, and no more than mostCalls: metrics have a series for each.
 type calls struct {
 	mu    sync.RWMutex
 	known map[string]struct{}
@@ -112,7 +116,8 @@ const mostCalls = 1000
 
 // note keeps a method that a backend has answered to, unless it says that there is none.
 func (c *calls) note(path []byte, r *storage.Response) {
-	if r.Status() != http.StatusOK || string(r.Header("Grpc-Status")) == strconv.Itoa(grpcUnimplemented) || c.has(path) {
+	if r.Status() != http.StatusOK || string(r.Header("Grpc-Status")) == strconv.Itoa(grpcUnimplemented) ||
+		c.has(path) {
 		return
 	}
 	c.mu.Lock()

@@ -28,10 +28,14 @@ import (
 // TestGRPCCodes compares the codes with gRPC's own names.
 func TestGRPCCodes(t *testing.T) {
 	for code, want := range map[int32]grpccodes.Code{
-		400: grpccodes.InvalidArgument, 401: grpccodes.Unauthenticated, 403: grpccodes.PermissionDenied, 404: grpccodes.Unimplemented, 405: grpccodes.Unimplemented,
-		408: grpccodes.DeadlineExceeded, 409: grpccodes.Aborted, 412: grpccodes.FailedPrecondition, 413: grpccodes.ResourceExhausted, 415: grpccodes.InvalidArgument,
-		421: grpccodes.Unavailable, 422: grpccodes.InvalidArgument, 428: grpccodes.FailedPrecondition, 429: grpccodes.ResourceExhausted, 431: grpccodes.ResourceExhausted,
-		499: grpccodes.Canceled, 500: grpccodes.Internal, 501: grpccodes.Unimplemented, 502: grpccodes.Unavailable, 503: grpccodes.Unavailable, 504: grpccodes.DeadlineExceeded,
+		400: grpccodes.InvalidArgument, 401: grpccodes.Unauthenticated, 403: grpccodes.PermissionDenied,
+		404: grpccodes.Unimplemented, 405: grpccodes.Unimplemented,
+		408: grpccodes.DeadlineExceeded, 409: grpccodes.Aborted, 412: grpccodes.FailedPrecondition,
+		413: grpccodes.ResourceExhausted, 415: grpccodes.InvalidArgument,
+		421: grpccodes.Unavailable, 422: grpccodes.InvalidArgument, 428: grpccodes.FailedPrecondition,
+		429: grpccodes.ResourceExhausted, 431: grpccodes.ResourceExhausted,
+		499: grpccodes.Canceled, 500: grpccodes.Internal, 501: grpccodes.Unimplemented, 502: grpccodes.Unavailable,
+		503: grpccodes.Unavailable, 504: grpccodes.DeadlineExceeded,
 		505: grpccodes.Unknown,
 	} {
 		if got := grpccodes.Code(grpcCode(code)); got != want {
@@ -47,7 +51,8 @@ func TestGRPCRetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	var info errdetails.RetryInfo
-	if s.Code != grpcResourceExhausted || s.Message != "too many" || len(s.Details) != 1 || s.Details[0].UnmarshalTo(&info) != nil || info.RetryDelay.Seconds != 7 {
+	if s.Code != grpcResourceExhausted || s.Message != "too many" || len(s.Details) != 1 ||
+		s.Details[0].UnmarshalTo(&info) != nil || info.RetryDelay.Seconds != 7 {
 		t.Errorf("%v, %v", &s, &info)
 	}
 	if got := percentEncoded("a%b\né"); got != "a%25b%0A%C3%A9" {
@@ -86,8 +91,8 @@ func serveHTTP2(t *testing.T, h http.HandlerFunc) (url string) {
 	return s.URL
 }
 
-// TestResetCalls: a call whose stream the backend ends is ended in the same way, before its answer and within it, so that the
-// client knows why. Another request is refused, and learns of it in words.
+// TestResetCalls: a call whose stream the backend ends is ended in the same way, before its answer and within it, so
+// that the client knows why. Another request is refused, and learns of it in words.
 func TestResetCalls(t *testing.T) {
 	failing := serveHTTP2(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/a.B/Begun" {
@@ -120,8 +125,8 @@ func TestResetCalls(t *testing.T) {
 	}
 }
 
-// TestCallDeadlines: the gateway itself ends a call whose deadline passes, before its answer, within it, and while the client
-// sends: by DEADLINE_EXCEEDED, which is no failure of the backend, and by a reset of the backend's stream.
+// TestCallDeadlines: the gateway itself ends a call whose deadline passes, before its answer, within it, and while the
+// client sends: by DEADLINE_EXCEEDED, which is no failure of the backend, and by a reset of the backend's stream.
 func TestCallDeadlines(t *testing.T) {
 	ended := make(chan struct{}, 10)
 	backend := serveHTTP2(t, func(w http.ResponseWriter, r *http.Request) {
@@ -154,8 +159,8 @@ func TestCallDeadlines(t *testing.T) {
 	}
 }
 
-// TestWhoMayLast: whether a call may last is the upstream's and the route's affair. What says of itself that it is a call, and
-// is sent elsewhere, is bounded as any request is, and so is what is no call.
+// TestWhoMayLast: whether a call may last is the upstream's and the route's affair. What says of itself that it is a
+// call, and is sent elsewhere, is bounded as any request is, and so is what is no call.
 func TestWhoMayLast(t *testing.T) {
 	for name, c := range map[string]struct {
 		protocol config.HTTPProtocol
@@ -164,16 +169,19 @@ func TestWhoMayLast(t *testing.T) {
 		media    string
 		lasts    bool
 	}{
-		"a call by HTTP/2":                    {protocol: config.HTTP2Protocol, method: "POST", media: "application/grpc", lasts: true},
-		"a call, with a subtype":              {protocol: config.HTTP2Protocol, method: "POST", media: "application/grpc+proto", lasts: true},
-		"a call by a route that says so":      {protocol: config.HTTP1Protocol, isGRPC: true, method: "POST", media: "application/grpc", lasts: true},
-		"the type alone":                      {protocol: config.HTTP1Protocol, method: "POST", media: "application/grpc"},
-		"the type alone, Auto":                {protocol: config.AutoProtocol, method: "POST", media: "application/grpc"},
-		"a GET of that type":                  {protocol: config.HTTP2Protocol, method: "GET", media: "application/grpc"},
-		"a PUT of that type":                  {protocol: config.HTTP2Protocol, isGRPC: true, method: "PUT", media: "application/grpc"},
-		"another request by HTTP/2":           {protocol: config.HTTP2Protocol, method: "POST", media: "application/json"},
-		"gRPC-Web":                            {protocol: config.HTTP2Protocol, method: "POST", media: "application/grpc-web"},
-		"another request by a route for gRPC": {protocol: config.HTTP1Protocol, isGRPC: true, method: "POST", media: "application/json"},
+		"a call by HTTP/2": {protocol: config.HTTP2Protocol, method: "POST", media: "application/grpc", lasts: true},
+		"a call, with a subtype": {protocol: config.HTTP2Protocol, method: "POST",
+			media: "application/grpc+proto", lasts: true},
+		"a call by a route that says so": {protocol: config.HTTP1Protocol, isGRPC: true, method: "POST",
+			media: "application/grpc", lasts: true},
+		"the type alone":            {protocol: config.HTTP1Protocol, method: "POST", media: "application/grpc"},
+		"the type alone, Auto":      {protocol: config.AutoProtocol, method: "POST", media: "application/grpc"},
+		"a GET of that type":        {protocol: config.HTTP2Protocol, method: "GET", media: "application/grpc"},
+		"a PUT of that type":        {protocol: config.HTTP2Protocol, isGRPC: true, method: "PUT", media: "application/grpc"},
+		"another request by HTTP/2": {protocol: config.HTTP2Protocol, method: "POST", media: "application/json"},
+		"gRPC-Web":                  {protocol: config.HTTP2Protocol, method: "POST", media: "application/grpc-web"},
+		"another request by a route for gRPC": {protocol: config.HTTP1Protocol, isGRPC: true, method: "POST",
+			media: "application/json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,8 +200,10 @@ func TestWhoMayLast(t *testing.T) {
 				conf.Upstreams[0].Protocol, conf.Upstreams[0].ResponseTimeoutSeconds = c.protocol, 1
 				conf.Routes[0].GRPC = c.isGRPC
 			})
-			client.Head(t, 1, true, append(append([]string{":method: " + c.method}, h2test.Get("/a.B/C")[1:]...), "content-type: "+c.media)...)
-			client.Head(t, 3, true, append(append([]string{":method: " + c.method}, h2test.Get("/a.B/D")[1:]...), "content-type: "+c.media)...)
+			client.Head(t, 1, true, append(append([]string{":method: " + c.method}, h2test.Get("/a.B/C")[1:]...),
+				"content-type: "+c.media)...)
+			client.Head(t, 3, true, append(append([]string{":method: " + c.method}, h2test.Get("/a.B/D")[1:]...),
+				"content-type: "+c.media)...)
 			if c.lasts {
 				h2test.Must(t, client.Conn.SetReadDeadline(time.Now().Add(2500*time.Millisecond)))
 				for {
@@ -214,7 +224,8 @@ func TestWhoMayLast(t *testing.T) {
 	}
 }
 
-// TestCancelledCall: a call that its client cancels is cancelled at the server, a unary one too, whose answer has not begun.
+// TestCancelledCall: a call that its client cancels is cancelled at the server, a unary one too, whose answer has not
+// begun.
 func TestCancelledCall(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -253,7 +264,8 @@ func TestCancelledCall(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := client.Invoke(ctx, "/a.B/Unary", &emptypb.Empty{}, &emptypb.Empty{}); grpcstatus.Code(err) != grpccodes.DeadlineExceeded {
+	if err := client.Invoke(ctx, "/a.B/Unary", &emptypb.Empty{}, &emptypb.Empty{}); grpcstatus.Code(
+		err) != grpccodes.DeadlineExceeded {
 		t.Errorf("after its deadline the client has %v", err)
 	}
 	<-began

@@ -59,8 +59,8 @@ type told struct {
 	version version
 	// written is how often the object was written up to this write, which the API knows.
 	written int
-	// isGone says that a DELETE succeeded which the API never carried out: the gateway got no answer, and then found the object
-	// gone.
+	// isGone says that a DELETE succeeded which the API never carried out: the gateway got no answer, and then found
+	// the object gone.
 	isGone bool
 }
 
@@ -200,23 +200,34 @@ func TestModelOfHistories(t *testing.T) {
 		history []porcupine.Operation
 		want    bool
 	}{
-		"one after the other":               {[]porcupine.Operation{merge(2, 3, told{200, two, of(2), 2, false}), get(4, two, 2)}, true},
-		"an update is lost":                 {[]porcupine.Operation{merge(2, 3, told{200, two, of(2), 2, false}), get(4, one, 2)}, false},
-		"at the same time":                  {[]porcupine.Operation{merge(2, 9, told{200, two, of(2), 2, false}), get(4, one, 1), get(6, two, 2)}, true},
-		"unknown, and made":                 {[]porcupine.Operation{merge(2, never, told{}), get(4, one, 1), get(6, two, 2)}, true},
-		"unknown, and not made":             {[]porcupine.Operation{merge(2, never, told{}), get(4, one, 1)}, true},
-		"unknown, and made twice":           {[]porcupine.Operation{merge(2, never, told{}), get(4, two, 2), get(6, two, 3)}, false},
-		"refused, and made":                 {[]porcupine.Operation{merge(2, 3, told{code: 409}), get(4, two, 2)}, false},
-		"the version that is meant":         {[]porcupine.Operation{put(of(1), two, told{200, two, of(2), 2, false})}, true},
-		"another version than is meant":     {[]porcupine.Operation{put(of(2), two, told{200, two, of(2), 2, false})}, false},
-		"refused although it is the one":    {[]porcupine.Operation{put(of(1), two, told{code: 409})}, false},
-		"a policy refuses":                  {[]porcupine.Operation{number(0, told{code: 422})}, true},
-		"a policy refuses what is valid":    {[]porcupine.Operation{number(2, told{code: 422})}, false},
-		"what a policy refuses is made":     {[]porcupine.Operation{number(0, told{200, fallen, of(2), 2, false})}, false},
-		"deleted, and there":                {[]porcupine.Operation{op(1, 2, 3, wanted{method: "DELETE"}, told{code: 204}), get(4, one, 1)}, false},
-		"deleted by another, and gone":      {[]porcupine.Operation{op(1, 2, 3, wanted{method: "DELETE"}, told{code: 204, written: 2}), op(2, 2, 4, wanted{method: "DELETE"}, told{code: 204, isGone: true})}, true},
-		"deleted by no one":                 {[]porcupine.Operation{op(2, 2, 4, wanted{method: "DELETE"}, told{code: 204, isGone: true}), get(5, one, 1)}, false},
-		"not there, although nobody did it": {[]porcupine.Operation{op(1, 2, 3, wanted{method: "GET"}, told{code: 404})}, false},
+		"one after the other": {[]porcupine.Operation{merge(2, 3, told{200, two, of(2), 2, false}),
+			get(4, two, 2)}, true},
+		"an update is lost": {[]porcupine.Operation{merge(2, 3, told{200, two, of(2), 2, false}),
+			get(4, one, 2)}, false},
+		"at the same time": {[]porcupine.Operation{merge(2, 9, told{200, two, of(2), 2, false}),
+			get(4, one, 1), get(6, two, 2)}, true},
+		"unknown, and made":     {[]porcupine.Operation{merge(2, never, told{}), get(4, one, 1), get(6, two, 2)}, true},
+		"unknown, and not made": {[]porcupine.Operation{merge(2, never, told{}), get(4, one, 1)}, true},
+		"unknown, and made twice": {[]porcupine.Operation{merge(2, never, told{}), get(4, two, 2),
+			get(6, two, 3)}, false},
+		"refused, and made":         {[]porcupine.Operation{merge(2, 3, told{code: 409}), get(4, two, 2)}, false},
+		"the version that is meant": {[]porcupine.Operation{put(of(1), two, told{200, two, of(2), 2, false})}, true},
+		"another version than is meant": {[]porcupine.Operation{put(of(2), two, told{200, two, of(2), 2, false})},
+			false},
+		"refused although it is the one": {[]porcupine.Operation{put(of(1), two, told{code: 409})}, false},
+		"a policy refuses":               {[]porcupine.Operation{number(0, told{code: 422})}, true},
+		"a policy refuses what is valid": {[]porcupine.Operation{number(2, told{code: 422})}, false},
+		"what a policy refuses is made":  {[]porcupine.Operation{number(0, told{200, fallen, of(2), 2, false})}, false},
+		"deleted, and there": {
+			[]porcupine.Operation{op(1, 2, 3, wanted{method: "DELETE"}, told{code: 204}), get(4, one, 1)}, false},
+		"deleted by another, and gone": {
+			[]porcupine.Operation{op(1, 2, 3, wanted{method: "DELETE"}, told{code: 204, written: 2}),
+				op(2, 2, 4, wanted{method: "DELETE"}, told{code: 204, isGone: true})}, true},
+		"deleted by no one": {
+			[]porcupine.Operation{op(2, 2, 4, wanted{method: "DELETE"}, told{code: 204, isGone: true}), get(5, one, 1)},
+			false},
+		"not there, although nobody did it": {
+			[]porcupine.Operation{op(1, 2, 3, wanted{method: "GET"}, told{code: 404})}, false},
 	} {
 		history := slices.Concat([]porcupine.Operation{created}, tt.history)
 		if got := porcupine.CheckOperations(integerTags.linear(), history); got != tt.want {

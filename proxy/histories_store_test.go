@@ -71,7 +71,8 @@ type carried struct {
 const writeID = "X-Request-Id"
 
 func startHistoryStore(t *testing.T, tagging tagging, seed uint64) *historyStore {
-	s := &historyStore{tagging: tagging, random: rand.New(rand.NewPCG(seed, 7)), objects: map[string]held{}, made: map[string][]carried{}}
+	s := &historyStore{tagging: tagging, random: rand.New(rand.NewPCG(seed, 7)), objects: map[string]held{},
+		made: map[string][]carried{}}
 	s.server = httptest.NewServer(s)
 	t.Cleanup(s.server.Close)
 	return s
@@ -94,8 +95,8 @@ func (s *historyStore) pause() {
 	time.Sleep(d)
 }
 
-// historyTimeout is how long a gateway waits for an answer of the backend, and historyLate how long a late write takes, which
-// is more than that.
+// historyTimeout is how long a gateway waits for an answer of the backend, and historyLate how long a late write takes,
+// which is more than that.
 const (
 	historyTimeout = 400 * time.Millisecond
 	historyLate    = 600 * time.Millisecond
@@ -192,7 +193,8 @@ func (s *historyStore) exchange(r *http.Request, body []byte) (code int, now hel
 		return http.StatusOK, now
 	}
 	match := r.Header.Get("If-Match")
-	if match != "" && s.tagging != fieldRevs && (s.tagging == weakTags || now.content == "" || match != s.tagging.tag(now)) ||
+	if match != "" && s.tagging != fieldRevs &&
+		(s.tagging == weakTags || now.content == "" || match != s.tagging.tag(now)) ||
 		r.Header.Get("If-None-Match") == "*" && now.content != "" {
 		return http.StatusPreconditionFailed, now
 	}
@@ -203,7 +205,8 @@ func (s *historyStore) exchange(r *http.Request, body []byte) (code int, now hel
 			return http.StatusBadRequest, now
 		}
 		rev := decoded(changed)["rev"]
-		if s.tagging == fieldRevs && (now.content != "" || rev != nil) && (now.content == "" || rev != json.Number(strconv.Itoa(now.version))) {
+		if s.tagging == fieldRevs && (now.content != "" || rev != nil) &&
+			(now.content == "" || rev != json.Number(strconv.Itoa(now.version))) {
 			return http.StatusConflict, now
 		}
 		content = canonical(changed, func(o map[string]any) { delete(o, "rev") })

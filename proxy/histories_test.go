@@ -286,14 +286,16 @@ type sight struct {
 }
 
 func newHistoryWriter(h *history, n int, seed uint64) *historyWriter {
-	return &historyWriter{history: h, n: n, random: rand.New(rand.NewPCG(seed, uint64(n)+100)), seen: map[string]sight{}}
+	return &historyWriter{history: h, n: n, random: rand.New(rand.NewPCG(seed, uint64(n)+100)),
+		seen: map[string]sight{}}
 }
 
 // act is one request. It returns false for one that did not arrive.
 func (w *historyWriter) act() bool {
 	w.count++
 	in := wanted{
-		id: fmt.Sprintf("w%d-%d", w.n, w.count), object: fmt.Sprint("o", w.random.IntN(historyObjects)), method: http.MethodPatch,
+		id: fmt.Sprintf("w%d-%d", w.n, w.count), object: fmt.Sprint("o", w.random.IntN(historyObjects)),
+		method: http.MethodPatch,
 		member: fmt.Sprint("w", w.n), value: strconv.Itoa(w.count), isUnjudged: w.tagging != weakTags && w.n%8 == 7,
 	}
 	seen, has := w.seen[in.object]
@@ -374,7 +376,8 @@ func (w *historyWriter) ask(in wanted, tag string) bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.done = append(w.done, porcupine.Operation{ClientId: w.n, Input: in, Call: int64(call), Output: out.told, Return: int64(end)})
+	w.done = append(w.done, porcupine.Operation{ClientId: w.n, Input: in, Call: int64(call), Output: out.told,
+		Return: int64(end)})
 	return true
 }
 
@@ -408,10 +411,12 @@ func (w *historyWriter) send(r *http.Request) (out sight, isSent bool) {
 	switch answer.StatusCode {
 	case http.StatusOK, http.StatusCreated:
 		return w.sightOf(answer.StatusCode, answer.Header.Get("ETag"), text), true
-	case http.StatusNoContent, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity:
+	case http.StatusNoContent, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed,
+		http.StatusUnprocessableEntity:
 		out.code = answer.StatusCode
 		return out, true
-	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
 		return out, true
 	}
 	w.t.Errorf("%s %s is answered %d %s", r.Method, r.URL, answer.StatusCode, text)

@@ -14,8 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 )
 
-// A backend of HTTP/2 gets what one of HTTP/1.1 gets, and its clients get the same answers. A connection carries all of it
-// but upgrades.
+// A backend of HTTP/2 gets what one of HTTP/1.1 gets, and its clients get the same answers. A connection carries all of
+// it but upgrades.
 func TestHTTP2Backend(t *testing.T) {
 	var conns []string
 	behind := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,8 @@ func TestHTTP2Backend(t *testing.T) {
 		}
 		conns = append(conns, r.Proto+" "+r.RemoteAddr)
 		body, err := io.ReadAll(r.Body)
-		w.Header().Set("X-Got", fmt.Sprintf("%s %s %s %s %d bytes %v", r.Method, r.Host, r.RequestURI, r.Header.Get("X-A"), len(body), err))
+		w.Header().Set("X-Got", fmt.Sprintf("%s %s %s %s %d bytes %v", r.Method, r.Host, r.RequestURI,
+			r.Header.Get("X-A"), len(body), err))
 		switch r.URL.Path {
 		case "/large":
 			_, _ = w.Write(bytes.Repeat([]byte("0123456789abcdef"), 50_000))
@@ -68,7 +69,8 @@ func TestHTTP2Backend(t *testing.T) {
 			{"PUT", "/missing", "x"},
 			{"PUT", "/file", strings.Repeat("x", 2_000_000)},
 		} {
-			r, err := http.NewRequest(one.method, "http://"+front+one.path, io.MultiReader(strings.NewReader(one.body))) // chunked
+			// chunked
+			r, err := http.NewRequest(one.method, "http://"+front+one.path, io.MultiReader(strings.NewReader(one.body)))
 			if one.body == "" {
 				r.Body = nil
 			}
@@ -83,7 +85,8 @@ func TestHTTP2Backend(t *testing.T) {
 			}
 			body, err := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
-			all += fmt.Sprintf("%s: %d %q\n%.40s %d %v\n", one.path, resp.StatusCode, resp.Header["X-Got"], body, len(body), err)
+			all += fmt.Sprintf("%s: %d %q\n%.40s %d %v\n", one.path, resp.StatusCode, resp.Header["X-Got"], body,
+				len(body), err)
 		}
 		return all + upgraded(t, front)
 	}
@@ -145,8 +148,10 @@ func TestTrailersAreAnnounced(t *testing.T) {
 		}
 		got := fmt.Sprint(answer.Trailer)
 		body, err := io.ReadAll(answer.Body)
-		if want := fmt.Sprint(answer.Trailer); err != nil || string(body) != c.announced || got != c.got || want != c.want {
-			t.Errorf("HTTP/2 %v to %s: %v, the backend hears of %s, the client of %s and gets %s", c.client, c.backend, err, body, got, want)
+		if want := fmt.Sprint(answer.Trailer); err != nil || string(body) != c.announced || got != c.got ||
+			want != c.want {
+			t.Errorf("HTTP/2 %v to %s: %v, the backend hears of %s, the client of %s and gets %s", c.client, c.backend,
+				err, body, got, want)
 		}
 		_ = answer.Body.Close()
 	}

@@ -64,7 +64,8 @@ func (g *Gateway) forwardedBy(head *message.Head) (lines []string) {
 	return lines
 }
 
-// clientOf returns the address of the client of a request that a trusted proxy has sent; the proxy's own if it cannot be read.
+// clientOf returns the address of the client of a request that a trusted proxy has sent; the proxy's own if it cannot
+// be read.
 func (g *Gateway) clientOf(head *message.Head, peer netip.Addr) netip.Addr {
 	lines := g.forwardedBy(head)
 	if !g.readsForwarded {
@@ -87,8 +88,10 @@ func (w *who) identify(r *request) error {
 		return err
 	}
 	w.asking = identity.Request{
-		Now: r.Started, Peer: r.incoming.Peer().Addr, Client: w.client, Connection: r.gateway.identity.proofs(r.incoming.Peer()),
-		Authorization: authorization, Context: r.telemetry.context(r.incoming.Client), Remote: (*remoteLines)(&r.incoming.Head),
+		Now: r.Started, Peer: r.incoming.Peer().Addr, Client: w.client,
+		Connection:    r.gateway.identity.proofs(r.incoming.Peer()),
+		Authorization: authorization, Context: r.telemetry.context(r.incoming.Client),
+		Remote:      (*remoteLines)(&r.incoming.Head),
 		RemoteNamed: r.incoming.Head.ConnectionNames(message.FieldXRemote),
 	}
 	principal, err := r.gateway.identity.Identify(&w.asking)
@@ -111,8 +114,8 @@ type provenBy struct {
 }
 
 // proofs returns the certificates that the peer has shown by TLS, and the result of checking them
-// before on its connection; nil without TLS. Listeners of a routing.Table have authorities of whoever has made them, which
-// let clients in, and name no users of the configuration.
+// before on its connection; nil without TLS. Listeners of a routing.Table have authorities of whoever has made them,
+// which let clients in, and name no users of the configuration.
 func (a *authenticators) proofs(p *server.Peer) *identity.Connection {
 	if !p.HasTLS() || p.Made.Routes != ownListener {
 		return nil
@@ -152,7 +155,8 @@ func (g *Gateway) newIdentity(c *config.Configuration, before *Gateway) (*authen
 	return a, nil
 }
 
-func (g *common) newAuthenticators(c *config.Configuration, asked []*backend, files *credentials.Watcher) (*identity.Authenticators, error) {
+func (g *common) newAuthenticators(c *config.Configuration, asked []*backend,
+	files *credentials.Watcher) (*identity.Authenticators, error) {
 	t := &c.Identity.Tokens
 	o := identity.Options{
 		AllowAnonymous: c.Identity.Anonymous == config.AllowAnonymous,
@@ -162,7 +166,8 @@ func (g *common) newAuthenticators(c *config.Configuration, asked []*backend, fi
 		},
 		Tokens: identity.TokenOptions{
 			Entries: int(t.CacheEntries), TTL: t.CacheSeconds.Duration(), ReviewTTL: t.ReviewCacheSeconds.Duration(),
-			FailureTTL: t.FailureCacheSeconds.Duration(), Failures: int(t.FailuresPerMinute), Burst: int(t.FailureBurst),
+			FailureTTL: t.FailureCacheSeconds.Duration(), Failures: int(t.FailuresPerMinute),
+			Burst: int(t.FailureBurst),
 		},
 	}
 	for i := range c.Identity.Authenticators {
@@ -185,7 +190,8 @@ func newMethod(a *config.Authenticator, asked *backend, files *credentials.Watch
 		issuer, err := a.JWT.Internal()
 		return identity.Method{JWT: issuer}, err
 	case a.TokenReview != nil:
-		return identity.Method{TokenReview: &identity.ReviewOptions{Audiences: a.TokenReview.Audiences, Post: asked.postTokenReview}}, nil
+		return identity.Method{TokenReview: &identity.ReviewOptions{Audiences: a.TokenReview.Audiences,
+			Post: asked.postTokenReview}}, nil
 	case a.RequestHeader != nil:
 		h, err := headerOptions(a.RequestHeader, files)
 		return identity.Method{RequestHeader: h}, err
@@ -201,7 +207,8 @@ const (
 
 // postTokenReview asks the backend, with the gateway's own account, about a token.
 func (b *backend) postTokenReview(ctx context.Context, body []byte) (int, []byte, error) {
-	answer, err := b.Send(ctx, state.Request{Method: http.MethodPost, Target: tokenReviewTarget, Body: body, Limit: maxTokenReview})
+	answer, err := b.Send(ctx, state.Request{Method: http.MethodPost, Target: tokenReviewTarget, Body: body,
+		Limit: maxTokenReview})
 	return answer.Code, answer.Body, err
 }
 
@@ -218,10 +225,11 @@ func headerOptions(r *config.RequestHeader, files *credentials.Watcher) (*identi
 	if r.CAFile == "" {
 		return h, nil
 	}
-	pool, err := credentials.Watch(files, "the proxies that tell who asks", []string{r.CAFile}, func(contents [][]byte) (*credentials.Server, error) {
-		pool, err := credentials.ParsePool(contents[0])
-		return &credentials.Server{ClientCAs: pool}, err
-	})
+	pool, err := credentials.Watch(files, "the proxies that tell who asks", []string{r.CAFile},
+		func(contents [][]byte) (*credentials.Server, error) {
+			pool, err := credentials.ParsePool(contents[0])
+			return &credentials.Server{ClientCAs: pool}, err
+		})
 	if err != nil {
 		return nil, fmt.Errorf("requestHeader: %w", err)
 	}
@@ -239,6 +247,7 @@ const maxCause = 300
 func (g *common) refusedCredentials(method, cause string) {
 	g.metrics.CredentialsRefused(method)
 	if times, tell := g.often.refusals.Allow(method, time.Now()); tell {
-		g.log.Info("credentials were refused", "authenticator", method, "cause", quote.Clip(cause, maxCause), "times", times)
+		g.log.Info("credentials were refused", "authenticator", method, "cause", quote.Clip(cause, maxCause), "times",
+			times)
 	}
 }

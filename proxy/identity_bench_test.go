@@ -35,13 +35,16 @@ spec:
 // included.
 func BenchmarkIdentity(b *testing.B) {
 	issuer := identitytest.NewIssuer(b)
-	token := issuer.Token(map[string]any{"sub": "kim", "teams": []string{"team-a", "team-b"}, "email": "kim@example.com", "name": strings.Repeat("k", 300)})
+	token := issuer.Token(map[string]any{"sub": "kim", "teams": []string{"team-a", "team-b"},
+		"email": "kim@example.com", "name": strings.Repeat("k", 300)})
 	const ok = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: 2\r\n\r\n{}"
 	get := "GET /apis/bench.example.com/v1/namespaces/team-a/workloads/w1 HTTP/1.1\r\nHost: gw\r\nUser-Agent: bench\r\nAccept: application/json\r\nAuthorization: Bearer " + token + "\r\n\r\n"
-	jwt := &config.Identity{Anonymous: config.DenyAnonymous, Authenticators: []config.Authenticator{{JWT: &config.JWT{JWTAuthenticator: v1.JWTAuthenticator{
-		Issuer:        v1.Issuer{URL: issuer.URL, CertificateAuthority: issuer.CA, Audiences: []string{"gateway"}},
-		ClaimMappings: v1.ClaimMappings{Username: v1.PrefixedClaimOrExpression{Expression: "claims.sub"}, Groups: v1.PrefixedClaimOrExpression{Expression: "claims.teams"}},
-	}}}}}
+	jwt := &config.Identity{Anonymous: config.DenyAnonymous,
+		Authenticators: []config.Authenticator{{JWT: &config.JWT{JWTAuthenticator: v1.JWTAuthenticator{
+			Issuer: v1.Issuer{URL: issuer.URL, CertificateAuthority: issuer.CA, Audiences: []string{"gateway"}},
+			ClaimMappings: v1.ClaimMappings{Username: v1.PrefixedClaimOrExpression{Expression: "claims.sub"},
+				Groups: v1.PrefixedClaimOrExpression{Expression: "claims.teams"}},
+		}}}}}
 	for _, c := range []struct {
 		name        string
 		identity    *config.Identity

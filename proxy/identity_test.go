@@ -28,7 +28,8 @@ func headerIdentity(anonymous config.Anonymous) *config.Identity {
 	return &config.Identity{
 		Anonymous: anonymous,
 		Authenticators: []config.Authenticator{
-			{RequestHeader: &config.RequestHeader{Addresses: []config.Prefix{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}},
+			{RequestHeader: &config.RequestHeader{
+				Addresses: []config.Prefix{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}},
 		},
 	}
 }
@@ -54,7 +55,8 @@ func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != tokenReviewTarget {
 		told := []string{}
 		for name, values := range r.Header {
-			if strings.HasPrefix(name, "X-Remote-") || strings.HasPrefix(name, "Impersonate-") || name == "Authorization" || strings.Contains(name, "_") {
+			if strings.HasPrefix(name, "X-Remote-") || strings.HasPrefix(name, "Impersonate-") ||
+				name == "Authorization" || strings.Contains(name, "_") {
 				for _, v := range values {
 					told = append(told, name+"="+v)
 				}
@@ -81,7 +83,8 @@ func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 // startConfigured starts a gateway with a configuration file, whose %s are filled in.
 func startConfigured(t testing.TB, content string, values ...any) string {
 	t.Helper()
-	content = "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n" + fmt.Sprintf(content, values...)
+	content = "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n" +
+		fmt.Sprintf(content, values...)
 	file := testutil.WriteFile(t, filepath.Join(t.TempDir(), "gateway.yaml"), content)
 	c, err := config.Load(file, config.Flags{})
 	if err != nil {
@@ -121,7 +124,8 @@ func askWho(t testing.TB, client *http.Client, url string, header ...string) ask
 	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
 		t.Fatal(err)
 	}
-	return asked{answer.StatusCode, strings.Join(body.Told, " ") + body.Message, answer.Header.Get("WWW-Authenticate"), answer.Header.Get("Retry-After")}
+	return asked{answer.StatusCode, strings.Join(body.Told, " ") + body.Message, answer.Header.Get("WWW-Authenticate"),
+		answer.Header.Get("Retry-After")}
 }
 
 // secretFile writes a file with content and returns its name.
@@ -134,7 +138,8 @@ func secretFile(t testing.TB, content string) string {
 // the backend gets.
 func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
-	servers, clients, proxies, others := credentialstest.NewAuthority(t, "servers"), credentialstest.NewAuthority(t, "clients"),
+	servers, clients, proxies, others := credentialstest.NewAuthority(t, "servers"),
+		credentialstest.NewAuthority(t, "clients"),
 		credentialstest.NewAuthority(t, "proxies"), credentialstest.NewAuthority(t, "others")
 	cert, key := servers.Server(t, []string{"127.0.0.1"}).Write(t, dir, "tls")
 	issuer, backend := identitytest.NewIssuer(t), newCluster(t)
@@ -172,7 +177,8 @@ identity:
 	testutil.Eventually(t, "the issuer is found", func() bool {
 		return askWho(t, as(), "https://"+address, "Authorization: Bearer "+token).code != 503
 	})
-	const invalid, missing = `Bearer realm="admission-gateway", error="invalid_token"`, `Bearer realm="admission-gateway"`
+	const invalid, missing = `Bearer realm="admission-gateway", error="invalid_token"`,
+		`Bearer realm="admission-gateway"`
 	const lee = "X-Remote-Group=oidc:a X-Remote-Group=oidc:b X-Remote-Group=system:authenticated X-Remote-User=oidc:lee"
 	const builder = "X-Remote-Group=bots X-Remote-Group=system:authenticated X-Remote-User=builder"
 	kim := clients.Client(t, "kim", []string{"admins"})
@@ -187,43 +193,69 @@ identity:
 		want   asked // told is not compared for kim
 		kim    bool
 	}{
-		{name: "nothing", client: as(), want: asked{401, "the request has no credentials, and anonymous requests are not allowed", missing, ""}},
-		{name: "a scheme that nobody knows", client: as(), header: []string{"Authorization: Basic a2ltOmtpbQ=="}, want: asked{401, "the request has no credentials, and anonymous requests are not allowed", missing, ""}},
+		{name: "nothing", client: as(),
+			want: asked{401, "the request has no credentials, and anonymous requests are not allowed", missing, ""}},
+		{name: "a scheme that nobody knows", client: as(), header: []string{"Authorization: Basic a2ltOmtpbQ=="},
+			want: asked{401, "the request has no credentials, and anonymous requests are not allowed", missing, ""}},
 		{name: "a client certificate", client: as(kim), want: asked{code: 200}, kim: true},
-		{name: "a client certificate and a token", client: as(kim), header: []string{"Authorization: Bearer " + token}, want: asked{code: 200}, kim: true},
-		{name: "a certificate that nobody signed", client: as(others.Client(t, "kim", nil)), want: asked{401, "the client certificate is not valid", missing, ""}},
-		{name: "a certificate that expired", client: as(clients.Client(t, "kim", nil, credentialstest.Expired)), want: asked{401, "the client certificate is not valid", missing, ""}},
-		{name: "a certificate that nobody signed and a token", client: as(others.Client(t, "kim", nil)), header: []string{"Authorization: Bearer " + token}, want: asked{code: 200, told: lee}},
-		{name: "a JWT", client: as(), header: []string{"Authorization: Bearer " + token}, want: asked{code: 200, told: lee}},
+		{name: "a client certificate and a token", client: as(kim), header: []string{"Authorization: Bearer " + token},
+			want: asked{code: 200}, kim: true},
+		{name: "a certificate that nobody signed", client: as(others.Client(t, "kim", nil)),
+			want: asked{401, "the client certificate is not valid", missing, ""}},
+		{name: "a certificate that expired", client: as(clients.Client(t, "kim", nil, credentialstest.Expired)),
+			want: asked{401, "the client certificate is not valid", missing, ""}},
+		{name: "a certificate that nobody signed and a token", client: as(others.Client(t, "kim", nil)),
+			header: []string{"Authorization: Bearer " + token}, want: asked{code: 200, told: lee}},
+		{name: "a JWT", client: as(), header: []string{"Authorization: Bearer " + token},
+			want: asked{code: 200, told: lee}},
 		{name: "a JWT, and headers of a client", client: as(), header: []string{
-			"Authorization: bearer " + token, "X-Remote-User: admin", "x-remote-group: system:masters", "X_Remote_Group: system:masters", "X-Remote-Extra-a: b",
+			"Authorization: bearer " + token, "X-Remote-User: admin", "x-remote-group: system:masters",
+			"X_Remote_Group: system:masters", "X-Remote-Extra-a: b",
 		}, want: asked{code: 200, told: lee}},
 		{name: "a JWT, and headers of a client that end at the gateway", client: as(), header: []string{
-			"Authorization: Bearer " + token, "Connection: X-Remote-User, X-Remote-Group", "X-Remote-User: admin", "X-Remote-Group: system:masters",
+			"Authorization: Bearer " + token, "Connection: X-Remote-User, X-Remote-Group", "X-Remote-User: admin",
+			"X-Remote-Group: system:masters",
 		}, want: asked{code: 200, told: lee}},
-		{name: "a client certificate, and headers of a client", client: as(kim), header: []string{"X-Remote-User: admin", "X-Remote-Group: system:masters"}, want: asked{code: 200}, kim: true},
-		{name: "a forged JWT", client: as(), header: []string{"Authorization: Bearer " + issuer.Forged(t, "0", claims)}, want: asked{401, "the bearer token is not valid", invalid, ""}},
-		{name: "an expired JWT", client: as(), header: []string{"Authorization: Bearer " + issuer.Token(map[string]any{"sub": "lee", "exp": 1})}, want: asked{401, "the bearer token is not valid", invalid, ""}},
-		{name: "a token that the API server knows", client: as(), header: []string{"Authorization: Bearer of-builder"}, want: asked{code: 200, told: builder}},
-		{name: "a token that nobody knows", client: as(), header: []string{"Authorization: Bearer of-nobody"}, want: asked{401, "the bearer token is not valid", invalid, ""}},
-		{name: "headers of a proxy", client: as(proxies.Client(t, "front-proxy", nil)), header: []string{"X-Remote-User: max", "X-Remote-Group: a"}, want: asked{code: 200, told: "X-Remote-Group=a X-Remote-Group=system:authenticated X-Remote-User=max"}},
-		{name: "headers of a proxy, which passes on what its client wants to shed", client: as(proxies.Client(t, "front-proxy", nil)), header: []string{
-			"X-Remote-User: max", "X-Remote-Group: a", "Connection: x-remote-group",
-		}, want: asked{400, "the header 'Connection' must not name headers 'X-Remote-…': the proxy would not tell all of the user", "", ""}},
-		{name: "headers of a proxy behind the client's own", client: as(proxies.Client(t, "front-proxy", nil)), header: []string{
-			"X-Remote-User: admin", "X-Remote-User: max",
-		}, want: asked{400, "the request has the header 'X-Remote-User' more than once", "", ""}},
-		{name: "headers of a proxy with another name", client: as(proxies.Client(t, "proxy", nil)), header: []string{"X-Remote-User: max"}, want: asked{401, "the client certificate is not valid", missing, ""}},
-		{name: "headers of a client with the name of a proxy", client: as(clients.Client(t, "front-proxy", nil)), header: []string{"X-Remote-User: max"}, want: asked{code: 200}},
+		{name: "a client certificate, and headers of a client", client: as(kim),
+			header: []string{"X-Remote-User: admin", "X-Remote-Group: system:masters"}, want: asked{code: 200},
+			kim: true},
+		{name: "a forged JWT", client: as(), header: []string{"Authorization: Bearer " + issuer.Forged(t, "0", claims)},
+			want: asked{401, "the bearer token is not valid", invalid, ""}},
+		{name: "an expired JWT", client: as(),
+			header: []string{"Authorization: Bearer " + issuer.Token(map[string]any{"sub": "lee", "exp": 1})},
+			want:   asked{401, "the bearer token is not valid", invalid, ""}},
+		{name: "a token that the API server knows", client: as(), header: []string{"Authorization: Bearer of-builder"},
+			want: asked{code: 200, told: builder}},
+		{name: "a token that nobody knows", client: as(), header: []string{"Authorization: Bearer of-nobody"},
+			want: asked{401, "the bearer token is not valid", invalid, ""}},
+		{name: "headers of a proxy", client: as(proxies.Client(t, "front-proxy", nil)),
+			header: []string{"X-Remote-User: max", "X-Remote-Group: a"},
+			want:   asked{code: 200, told: "X-Remote-Group=a X-Remote-Group=system:authenticated X-Remote-User=max"}},
+		{name: "headers of a proxy, which passes on what its client wants to shed",
+			client: as(proxies.Client(t, "front-proxy", nil)), header: []string{
+				"X-Remote-User: max", "X-Remote-Group: a", "Connection: x-remote-group",
+			}, want: asked{400, "the header 'Connection' must not name headers 'X-Remote-…': the proxy would not tell all of the user", "", ""}},
+		{name: "headers of a proxy behind the client's own", client: as(proxies.Client(t, "front-proxy", nil)),
+			header: []string{
+				"X-Remote-User: admin", "X-Remote-User: max",
+			}, want: asked{400, "the request has the header 'X-Remote-User' more than once", "", ""}},
+		{name: "headers of a proxy with another name", client: as(proxies.Client(t, "proxy", nil)),
+			header: []string{"X-Remote-User: max"}, want: asked{401, "the client certificate is not valid", missing,
+				""}},
+		{name: "headers of a client with the name of a proxy", client: as(clients.Client(t, "front-proxy", nil)),
+			header: []string{"X-Remote-User: max"}, want: asked{code: 200}},
 		{name: "to act as somebody else", client: as(kim), header: []string{"Impersonate-User: admin"}, want: asked{400, "the request has the header 'Impersonate-User': clients may not impersonate through this gateway", "", ""}},
-		{name: "a user whom no header can carry", client: as(), header: []string{"Authorization: Bearer " + issuer.Token(map[string]any{"sub": "lee\r\nX-Remote-Group: system:masters"})}, want: asked{
-			403, `widgets.example.com "w1" is forbidden: the user has a name with characters that no header can carry, so that the backend cannot be told who asks`, "", "",
-		}},
+		{name: "a user whom no header can carry", client: as(),
+			header: []string{"Authorization: Bearer " +
+				issuer.Token(map[string]any{"sub": "lee\r\nX-Remote-Group: system:masters"})}, want: asked{
+				403, `widgets.example.com "w1" is forbidden: the user has a name with characters that no header can carry, so that the backend cannot be told who asks`, "", "",
+			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 { // on one connection
 				got := askWho(t, tt.client, "https://"+address, tt.header...)
-				if tt.kim && !isKim(got.told) || strings.Contains(got.told, "X-Remote-User=max") && !strings.Contains(tt.want.told, "max") {
+				if tt.kim && !isKim(got.told) || strings.Contains(got.told, "X-Remote-User=max") &&
+					!strings.Contains(tt.want.told, "max") {
 					t.Errorf("the backend was told %s", got.told)
 				}
 				if tt.want.told == "" {
@@ -250,14 +282,17 @@ identity:
   tokens: {failuresPerMinute: 1, failureBurst: 3}
 `, backend.URL, secretFile(t, "gateways-own"))
 	client := &http.Client{Timeout: 30 * time.Second}
-	if got, want := askWho(t, client, "http://"+address, "Authorization: Bearer of-builder"), (asked{code: 200, told: "Authorization=Bearer of-builder"}); got != want {
+	if got, want := askWho(t, client, "http://"+address, "Authorization: Bearer of-builder"),
+		(asked{code: 200, told: "Authorization=Bearer of-builder"}); got != want {
 		t.Errorf("got %+v", got)
 	}
 	backend.down.Store(true)
-	if got, want := askWho(t, client, "http://"+address, "Authorization: Bearer of-builder"), (asked{code: 200, told: "Authorization=Bearer of-builder"}); got != want {
+	if got, want := askWho(t, client, "http://"+address, "Authorization: Bearer of-builder"),
+		(asked{code: 200, told: "Authorization=Bearer of-builder"}); got != want {
 		t.Errorf("a token that is remembered: %+v", got)
 	}
-	if got, want := askWho(t, client, "http://"+address, "Authorization: Bearer other"), (asked{503, "the gateway cannot tell now whose the bearer token is", "", "1"}); got != want {
+	if got, want := askWho(t, client, "http://"+address, "Authorization: Bearer other"),
+		(asked{503, "the gateway cannot tell now whose the bearer token is", "", "1"}); got != want {
 		t.Errorf("nobody can tell: %+v", got)
 	}
 	if got, want := askWho(t, client, "http://"+address), (asked{code: 200}); got != want {

@@ -72,14 +72,16 @@ func TestRequestsWaitTheirTurn(t *testing.T) {
 	third := inquire(t, address, "/v2/third")()
 	want := `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the rate limit 'crowd' allows 1 request at a time in all: try again after 1 second","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`
 	if third.StatusCode != 429 || third.Header.Get("Retry-After") != "1" || string(third.Content) != want {
-		t.Errorf("the third is answered %d, Retry-After %s, %s", third.StatusCode, third.Header.Get("Retry-After"), third.Content)
+		t.Errorf("the third is answered %d, Retry-After %s, %s", third.StatusCode, third.Header.Get("Retry-After"),
+			third.Content)
 	}
 	if got := h.Take(); strings.Contains(got, "/v2/second") || strings.Contains(got, "/v2/third") {
 		t.Errorf("the backend got %q", got)
 	}
 	metrics := httptest.NewRecorder()
 	g.metrics.Handler().ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	for _, line := range []string{"gateway_rate_limited_requests_total{policy=\"crowd\"} 1\n", "gateway_requests_waiting 1\n"} {
+	for _, line := range []string{"gateway_rate_limited_requests_total{policy=\"crowd\"} 1\n",
+		"gateway_requests_waiting 1\n"} {
 		if !strings.Contains(metrics.Body.String(), line) {
 			t.Errorf("the metrics lack %s", line)
 		}
@@ -135,7 +137,8 @@ func TestTurnedAwayForLonger(t *testing.T) {
 		}
 	}
 	got := inquire(t, address, "/v2/second")()
-	if wait, err := strconv.Atoi(got.Header.Get("Retry-After")); got.StatusCode != 429 || err != nil || wait < 3 { // 4, or one less after a pause
+	if wait, err := strconv.Atoi(got.Header.Get("Retry-After")); got.StatusCode != 429 || err != nil || wait < 3 {
+		// 4, or one less after a pause
 		t.Errorf("answered %d, Retry-After %s", got.StatusCode, got.Header.Get("Retry-After"))
 	}
 	close(h.let)
@@ -146,8 +149,9 @@ func TestTurnedAwayForLonger(t *testing.T) {
 func TestWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ spec, path string }{
-		"by the policy":   {"{key: Global, maxInFlight: 1, queueLength: 1}", "/v2/second"},
-		"by the client's": {"{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 60}", "/apis/example.com/v1/widgets/w?timeout=1s"},
+		"by the policy": {"{key: Global, maxInFlight: 1, queueLength: 1}", "/v2/second"},
+		"by the client's": {"{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 60}",
+			"/apis/example.com/v1/widgets/w?timeout=1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, _, address := newSlowBackend(t, c.spec)
@@ -191,7 +195,8 @@ func TestNobodyWaitsWhileDraining(t *testing.T) {
 	<-h.arrived
 	g.BeginDrain()
 	want := `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the gateway is about to stop, and lets no more requests wait","reason":"ServiceUnavailable","details":{"retryAfterSeconds":5},"code":503}`
-	if got := inquire(t, address, "/v2/second")(); got.StatusCode != 503 || got.Header.Get("Retry-After") != "5" || string(got.Content) != want {
+	if got := inquire(t, address, "/v2/second")(); got.StatusCode != 503 || got.Header.Get("Retry-After") != "5" ||
+		string(got.Content) != want {
 		t.Errorf("answered %d, Retry-After %s, %s", got.StatusCode, got.Header.Get("Retry-After"), got.Content)
 	}
 	close(h.let)

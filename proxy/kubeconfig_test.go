@@ -14,7 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
 )
 
-// A kubeconfig says which server is the backend, how it is known and who the gateway is there, and nothing of who clients are.
+// A kubeconfig says which server is the backend, how it is known and who the gateway is there, and nothing of who
+// clients are.
 func TestKubeconfigBackend(t *testing.T) {
 	authority := credentialstest.NewAuthority(t, "ours")
 	pair := authority.Client(t, "gateway", nil)
@@ -25,16 +26,20 @@ func TestKubeconfigBackend(t *testing.T) {
 		user api.AuthInfo
 		want string
 	}{
-		{"inline certificate", api.AuthInfo{ClientCertificateData: pair.Cert, ClientKeyData: pair.Key}, "/own by ours/gateway, , as "},
+		{"inline certificate", api.AuthInfo{ClientCertificateData: pair.Cert, ClientKeyData: pair.Key},
+			"/own by ours/gateway, , as "},
 		{"certificate in files", api.AuthInfo{ClientCertificate: cert, ClientKey: key}, "/own by ours/gateway, , as "},
 		{"token", api.AuthInfo{Token: "secret"}, "/own by nobody, Bearer secret, as "},
-		{"token in a file", api.AuthInfo{TokenFile: credentialstest.WriteFile(t, dir, "token", []byte("filed"))}, "/own by nobody, Bearer filed, as "},
+		{"token in a file", api.AuthInfo{TokenFile: credentialstest.WriteFile(t, dir, "token", []byte("filed"))},
+			"/own by nobody, Bearer filed, as "},
 		{"password", api.AuthInfo{Username: "a", Password: "b"}, "/own by nobody, Basic YTpi, as "},
-		{"acts as another", api.AuthInfo{Token: "secret", Impersonate: "auditor"}, "/own by nobody, Bearer secret, as auditor"},
+		{"acts as another", api.AuthInfo{Token: "secret", Impersonate: "auditor"},
+			"/own by nobody, Bearer secret, as auditor"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			behind := newSecureBackend(t, authority.Server(t, []string{"api.internal"}))
-			s := serveKubeconfig(t, api.Cluster{Server: behind.url, CertificateAuthorityData: authority.PEM, TLSServerName: "api.internal"}, c.user)
+			s := serveKubeconfig(t, api.Cluster{Server: behind.url, CertificateAuthorityData: authority.PEM,
+				TLSServerName: "api.internal"}, c.user)
 			if code, _ := s.client(t, "/c"); code != 200 {
 				t.Errorf("a client is answered %d", code)
 			}
@@ -64,7 +69,8 @@ func TestKubeconfigPlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster := api.Cluster{Server: behind.url, CertificateAuthorityData: authority.PEM}
-	plugin := &api.ExecConfig{Command: script, APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: api.NeverExecInteractiveMode}
+	plugin := &api.ExecConfig{Command: script, APIVersion: "client.authentication.k8s.io/v1",
+		InteractiveMode: api.NeverExecInteractiveMode}
 	s := serveKubeconfig(t, cluster, api.AuthInfo{Exec: plugin})
 	for _, step := range []struct {
 		answers int
@@ -83,7 +89,8 @@ func TestKubeconfigPlugin(t *testing.T) {
 	if _, err := s.itself("/own"); err != errNoAccount {
 		t.Errorf("got %v", err)
 	}
-	if got := behind.take(); got != "" || !strings.Contains(s.log.String(), plugin.Command+": no such file or directory") {
+	if got := behind.take(); got != "" ||
+		!strings.Contains(s.log.String(), plugin.Command+": no such file or directory") {
 		t.Errorf("the backend got %s; the log:\n%s", got, s.log)
 	}
 }
@@ -91,7 +98,8 @@ func TestKubeconfigPlugin(t *testing.T) {
 func serveKubeconfig(t *testing.T, cluster api.Cluster, user api.AuthInfo) *served {
 	t.Helper()
 	k := api.NewConfig()
-	k.Clusters["a"], k.AuthInfos["a"], k.Contexts["a"], k.CurrentContext = &cluster, &user, &api.Context{Cluster: "a", AuthInfo: "a"}, "a"
+	k.Clusters["a"], k.AuthInfos["a"], k.Contexts["a"], k.CurrentContext = &cluster, &user,
+		&api.Context{Cluster: "a", AuthInfo: "a"}, "a"
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*k, file); err != nil {
 		t.Fatal(err)

@@ -29,8 +29,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// leavingFiles describe notes, whose backend compares versions, memos, whose backend has none, so that a write holds the lock
-// of its memo, and an audit log.
+// leavingFiles describe notes, whose backend compares versions, memos, whose backend has none, so that a write holds
+// the lock of its memo, and an audit log.
 const leavingFiles = `
 apiVersion: admission-gateway.io/v1alpha1
 kind: APIResource
@@ -59,7 +59,8 @@ rules:
 - {level: Metadata, omitStages: [RequestReceived]}
 `
 
-// A heldBackend holds each request until it is released, but for those to /free and reads of memos, and notes what it gets.
+// A heldBackend holds each request until it is released, but for those to /free and reads of memos, and notes what it
+// gets.
 type heldBackend struct {
 	url          string
 	began, ended chan string // "METHOD path" of each request that is held; ended if it is cancelled
@@ -160,7 +161,9 @@ func leaverByHTTP2(t *testing.T, address string, leave func(*h2test.Client)) lea
 	c := h2test.Dial(t, address)
 	return leaver{
 		send: func(method, path, body string) {
-			c.Head(t, 1, body == "", append([]string{":method: " + method}, append(h2test.Get(path)[1:], "content-type: application/json")...)...)
+			c.Head(t, 1, body == "",
+				append([]string{":method: " + method},
+					append(h2test.Get(path)[1:], "content-type: application/json")...)...)
 			if body != "" {
 				h2test.Must(t, c.WriteData(1, true, []byte(body)))
 			}
@@ -185,7 +188,8 @@ func newLeavingGateway(t *testing.T, b *heldBackend, change func(*config.Configu
 	change(c)
 	set := policiestest.LoadFiles(t, policiestest.Write(t, leavingFiles))
 	g := &leavingGateway{Gateway: newTestGateway(t, c, func() *policies.Set { return set }), events: &keptEvents{}}
-	log := audit.New(audit.Options{Mode: audit.Batch, QueueBytes: 1 << 20, Backoff: time.Second, MaxBackoff: time.Second}, audit.Waiting{Sink: g.events})
+	log := audit.New(audit.Options{Mode: audit.Batch, QueueBytes: 1 << 20, Backoff: time.Second,
+		MaxBackoff: time.Second}, audit.Waiting{Sink: g.events})
 	g.observers.audit = &audit.Auditor{Log: log, MaxEvent: 100 << 10}
 	g.address = serveGateway(t, g.Gateway, nil)
 	return g
@@ -221,9 +225,9 @@ func (g *leavingGateway) audited(t *testing.T) string {
 	return g.events.String()
 }
 
-// TestClientsThatLeave: what a client has sent ends at the backend when the client leaves, in each way in which it can, by
-// HTTP/1.1 and HTTP/2 to the backend, described or not, read or write. It is counted and recorded as 499, and the record of a
-// write says that its outcome is not known. A write that holds the lock of its object goes on to its end.
+// TestClientsThatLeave: what a client has sent ends at the backend when the client leaves, in each way in which it can,
+// by HTTP/1.1 and HTTP/2 to the backend, described or not, read or write. It is counted and recorded as 499, and the
+// record of a write says that its outcome is not known. A write that holds the lock of its object goes on to its end.
 func TestClientsThatLeave(t *testing.T) {
 	secure := h1test.NewTLS(t, credentials.ServerFiles{})
 	for _, protocol := range []config.HTTPProtocol{config.HTTP1Protocol, config.HTTP2Protocol} {
@@ -237,7 +241,8 @@ func TestClientsThatLeave(t *testing.T) {
 				{what: "described read", method: "GET", path: "/v1/notes/n1"},
 				{what: "described list", method: "GET", path: "/v1/notes"},
 				{what: "described create", method: "POST", path: "/v1/notes", body: `{"id":"n1"}`, isUnknown: true},
-				{what: "write without preconditions", method: "PUT", path: "/v1/memos/m1", body: `{"id":"m1"}`, runsOn: true},
+				{what: "write without preconditions", method: "PUT", path: "/v1/memos/m1", body: `{"id":"m1"}`,
+					runsOn: true},
 			} {
 				t.Run(fmt.Sprintf("%s/%s/%s", protocol, how, c.what), func(t *testing.T) {
 					t.Parallel()
@@ -266,7 +271,8 @@ func TestClientsThatLeave(t *testing.T) {
 						g.abandoned(t, 1)
 					}
 					log := g.audited(t)
-					if !strings.Contains(log, code) || strings.Contains(log, `"admission-gateway.io/outcome":"unknown"`) != c.isUnknown {
+					if !strings.Contains(log, code) ||
+						strings.Contains(log, `"admission-gateway.io/outcome":"unknown"`) != c.isUnknown {
 						t.Errorf("recorded is %s", log)
 					}
 				})
@@ -370,8 +376,8 @@ func TestPauseForClientsThatLeave(t *testing.T) {
 	}
 }
 
-// TestTokensOfClientsThatLeave: a request that waits for the review of its token is over when its client leaves. Another one
-// that waits for the same review goes on.
+// TestTokensOfClientsThatLeave: a request that waits for the review of its token is over when its client leaves.
+// Another one that waits for the same review goes on.
 func TestTokensOfClientsThatLeave(t *testing.T) {
 	asked, release := make(chan struct{}, 10), make(chan struct{})
 	var reached atomic.Int32
@@ -433,7 +439,8 @@ func TestWritesThatGoOn(t *testing.T) {
 			continue
 		}
 		b := newHeldBackend(t, config.HTTP1Protocol)
-		g := newLeavingGateway(t, b, func(c *config.Configuration) { c.Upstreams[0].AbandonedWrites = config.ContinueWrites })
+		g := newLeavingGateway(t, b,
+			func(c *config.Configuration) { c.Upstreams[0].AbandonedWrites = config.ContinueWrites })
 		write, read := dial(t, g.address), dial(t, g.address)
 		write.send("POST", "/v1/notes", `{"id":"n1"}`)
 		<-b.began
@@ -446,7 +453,8 @@ func TestWritesThatGoOn(t *testing.T) {
 		}
 		g.abandoned(t, 1)
 		b.release <- struct{}{}
-		if log := g.audited(t); strings.Count(log, `"code":499`) != 1 || strings.Count(log, `"code":200`) != 1 || strings.Contains(log, "outcome") {
+		if log := g.audited(t); strings.Count(log, `"code":499`) != 1 || strings.Count(log, `"code":200`) != 1 ||
+			strings.Contains(log, "outcome") {
 			t.Errorf("%s: recorded is %s", how, log)
 		}
 	}
@@ -482,8 +490,8 @@ func TestHalfClosedClients(t *testing.T) {
 	}
 }
 
-// TestAbandonedHeads: thousands of requests that clients reset at once, whatever they say of themselves, leave no connection to
-// the backend in use, and others are served.
+// TestAbandonedHeads: thousands of requests that clients reset at once, whatever they say of themselves, leave no
+// connection to the backend in use, and others are served.
 func TestAbandonedHeads(t *testing.T) {
 	const streams = 128
 	for _, protocol := range []config.HTTPProtocol{config.HTTP1Protocol, config.HTTP2Protocol} {

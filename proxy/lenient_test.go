@@ -50,8 +50,10 @@ spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}]}}
 		{"a policy", policy, "builtinErrors: Error", refused, 0},
 		{"a policy that says nothing", policy, "", refused, 0},
 		{"a lenient policy", policy, "builtinErrors: Undefined", want{code: 201, written: 1}, 1},
-		{"a template", template, "admission-gateway.io/builtin-errors: Error", want{code: 403, reason: "Forbidden", denied: 1}, 0},
-		{"a lenient template", template, "admission-gateway.io/builtin-errors: Undefined", want{code: 201, written: 1}, 1},
+		{"a template", template, "admission-gateway.io/builtin-errors: Error",
+			want{code: 403, reason: "Forbidden", denied: 1}, 0},
+		{"a lenient template", template, "admission-gateway.io/builtin-errors: Undefined", want{code: 201, written: 1},
+			1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			backend := newMatrixBackend(t, "")

@@ -46,12 +46,15 @@ func (g *Gateway) timeOf(r *storage.Request) time.Time {
 	return r.Started
 }
 
-// enforceLimits counts the request by the rate limits that apply to it, reads included (ERR-3): first whether one more may be
-// served at all, then whether the client exceeds a limit. A request that is refused takes nothing from any limit.
+// enforceLimits counts the request by the rate limits that apply to it, reads included (ERR-3): first whether one more
+// may be served at all, then whether the client exceeds a limit. A request that is refused takes nothing from any
+// limit.
 func enforceLimits(r *request) error {
 	asked := ratelimit.Request{
-		Info: &r.Info, At: r.gateway.timeOf(r.Request), Place: &r.scope.route.place, ClientAddress: r.who.client, Username: r.who.user.Name, Groups: r.who.user.Groups,
-		Headers: headersRead(r), Repeated: r.limits.headers.takeRepeated, Frame: func() *cel.Frame { return frameOfLimits(r) },
+		Info: &r.Info, At: r.gateway.timeOf(r.Request), Place: &r.scope.route.place, ClientAddress: r.who.client,
+		Username: r.who.user.Name, Groups: r.who.user.Groups,
+		Headers: headersRead(r), Repeated: r.limits.headers.takeRepeated,
+		Frame: func() *cel.Frame { return frameOfLimits(r) },
 	}
 	r.scope.limits.Charge(&r.limits.charges, &asked)
 	if i := &r.Info; i.IsUndescribed && r.scope.limits.Evaluates() && !readings.IsPlain(i.Path) {
@@ -93,8 +96,8 @@ func enforceLimits(r *request) error {
 	return nil
 }
 
-// countedAlike refuses a request whose path servers may read as one that would be counted in another way: a client could
-// choose by the spelling of the path which limits count it, and where.
+// countedAlike refuses a request whose path servers may read as one that would be counted in another way: a client
+// could choose by the spelling of the path which limits count it, and where.
 func countedAlike(r *request, asked ratelimit.Request) error {
 	var rule, other string
 	asked.Repeated = nil
@@ -149,7 +152,8 @@ func decideLimits(r *request, now time.Time) ratelimit.Decision {
 // and not after the client has gone.
 func queue(r *request, full *ratelimit.Charge) error {
 	if r.gateway.server.Draining() {
-		return status.ServiceUnavailable("the gateway is about to stop, and lets no more requests wait", ratelimit.ShutdownRetryAfter)
+		return status.ServiceUnavailable("the gateway is about to stop, and lets no more requests wait",
+			ratelimit.ShutdownRetryAfter)
 	}
 	if full.Rule.InFlight.QueueLength == 0 {
 		return refuseInFlight(r, full)
@@ -181,9 +185,10 @@ func refuseInFlight(r *request, full *ratelimit.Charge) error {
 // leaveFlight ends the time in which the request counts as being served. It may be called again.
 func leaveFlight(r *request) { r.gateway.limiter.Leave(&r.limits.charges) }
 
-// leaveFlightEarly ends that time before an answer is sent that is in memory: the backend is done with it, and how long the client
-// takes must not keep others from it. An answer that waits for a client is counted to its share of the memory. A client
-// whose share is used up keeps the place of its request until it has taken the answer. release is called then.
+// leaveFlightEarly ends that time before an answer is sent that is in memory: the backend is done with it, and how long
+// the client takes must not keep others from it. An answer that waits for a client is counted to its share of the
+// memory. A client whose share is used up keeps the place of its request until it has taken the answer. release is
+// called then.
 func leaveFlightEarly(r *request, size int) (release func()) {
 	if !r.limits.charges.Flying() {
 		return func() {}
@@ -266,7 +271,8 @@ func limitedRequest(r *request) cel.Request {
 		address = r.who.client.String()
 	}
 	return cel.Request{
-		Verb: r.Info.VerbName(), Path: r.Info.Path, Group: r.Info.Group, Version: r.Info.Version, Resource: r.Info.Resource,
+		Verb: r.Info.VerbName(), Path: r.Info.Path, Group: r.Info.Group, Version: r.Info.Version,
+		Resource:    r.Info.Resource,
 		Subresource: r.Info.Subresource, Namespace: r.Info.Namespace, Name: r.Info.Name,
 		User:          cel.User{Name: r.who.user.Name, UID: r.who.user.UID, Groups: r.who.user.Groups, Extra: r.who.user.Extra},
 		ClientAddress: address, Headers: headersRead(r), Query: r.Info.Query, BodyBytes: announcedBody(r),

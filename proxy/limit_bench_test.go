@@ -9,8 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// BenchmarkLimitedGET is a GET that is passed through, counted by two limits over time and one of requests at a time: beside
-// BenchmarkGateway/GET it shows what limits cost, and that they take no memory.
+// BenchmarkLimitedGET is a GET that is passed through, counted by two limits over time and one of requests at a time:
+// beside BenchmarkGateway/GET it shows what limits cost, and that they take no memory.
 func BenchmarkLimitedGET(b *testing.B) {
 	const (
 		ok     = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: 2\r\n\r\n{}"

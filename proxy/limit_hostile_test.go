@@ -35,10 +35,12 @@ func expectCodes(t *testing.T, got []int, want ...int) {
 	}
 }
 
-// Hostile input, "X-Forwarded-For from an untrusted peer": what a client says of its address gives it no bucket of its own.
+// Hostile input, "X-Forwarded-For from an untrusted peer": what a client says of its address gives it no bucket of its
+// own.
 func TestUntrustedForwardedForIsNoKey(t *testing.T) {
 	address := limitedGateway(t, "{requests: 2, periodSeconds: 3600}")
-	expectCodes(t, codes(t, address, "X-Forwarded-For: 1.1.1.1\r\n", "X-Forwarded-For: 2.2.2.2\r\nX-Real-IP: 3.3.3.3\r\n",
+	expectCodes(t, codes(t, address, "X-Forwarded-For: 1.1.1.1\r\n",
+		"X-Forwarded-For: 2.2.2.2\r\nX-Real-IP: 3.3.3.3\r\n",
 		"Forwarded: for=4.4.4.4\r\n", "X-Forwarded-For: 127.0.0.2\r\n"), 200, 200, 429, 429)
 }
 
@@ -69,9 +71,11 @@ func TestDroppedHeaderIsNoKey(t *testing.T) {
 	), 200, 429, 200, 200, 429, 429)
 }
 
-// A cost that depends on what the client sends cannot be made cheap by sending what cannot be read, nor by sending nothing.
+// A cost that depends on what the client sends cannot be made cheap by sending what cannot be read, nor by sending
+// nothing.
 func TestCostCannotBeTalkedDown(t *testing.T) {
-	for _, query := range []string{"limit=many", "limit=-5", "limit=5&limit=5", "limit=99999999999999999999", "%6cimit=1000", "limit=1000", ""} {
+	for _, query := range []string{"limit=many", "limit=-5", "limit=5&limit=5", "limit=99999999999999999999",
+		"%6cimit=1000", "limit=1000", ""} {
 		address := limitedGateway(t, "{key: Global, requests: 10, periodSeconds: 3600, cost: \"int(request.query['limit']) <= 0 ? 10 : int(request.query['limit']) / 100\"}")
 		nc, br := dial(t, address)
 		for i, want := range []int{200, 429} {
@@ -108,17 +112,24 @@ func TestRepeatedHeaderIsNoKey(t *testing.T) {
 		header     []string
 		want       []int
 	}{
-		{"key", "{key: Header, headerName: X-Tenant, requests: 1, periodSeconds: 3600}", nil, []string{one, two, last, one, two}, []int{200, 400, 400, 429, 400}},
+		{"key", "{key: Header, headerName: X-Tenant, requests: 1, periodSeconds: 3600}", nil,
+			[]string{one, two, last, one, two}, []int{200, 400, 400, 429, 400}},
 		{"keyExpression", "{keyExpression: \"request.headers['x-tenant']\", requests: 1, periodSeconds: 3600}", nil, []string{one, two, last, one}, []int{200, 400, 400, 429}},
 		{"a name that is computed", "{keyExpression: \"request.headers['x-' + (request.verb == 'get' ? 'tenant' : 'x')]\", requests: 9, periodSeconds: 3600}", nil, []string{one, two}, []int{200, 400}},
 		{"iteration", "{keyExpression: \"request.headers.exists(k, k.startsWith('x-t') && request.headers[k] == 'a') ? '1' : '2'\", requests: 9, periodSeconds: 3600}", nil, []string{one, two, "A: 1\r\nA: 2\r\n"}, []int{200, 400, 200}},
 		{"cost", "{key: Global, requests: 9, periodSeconds: 3600, cost: \"request.headers['x-tenant'] == 'a' ? 5 : 1\"}", nil, []string{two, one}, []int{400, 200}},
-		{"condition", "{key: Global, requests: 1, periodSeconds: 3600, match: {" + condition + "}}", nil, []string{one, two, last, "", one}, []int{200, 400, 400, 200, 429}},
-		{"a limit of requests in flight", "{key: Header, headerName: X-Tenant, maxInFlight: 5}", nil, []string{one, two}, []int{200, 400}},
-		{"names that some backends read alike", "{key: Header, headerName: X-Tenant, requests: 9, periodSeconds: 3600}", []string{"underscores=Pass"}, []string{one, one + "X_Tenant: b\r\n"}, []int{200, 400}},
-		{"a list", "{key: Header, headerName: Accept, requests: 9, periodSeconds: 3600}", nil, []string{"Accept: a\r\nAccept: b\r\n"}, []int{200}},
-		{"Cookie, which is none", "{key: Header, headerName: Cookie, requests: 9, periodSeconds: 3600}", nil, []string{"Cookie: a\r\nCookie: b\r\n"}, []int{400}},
-		{"a header that no limit reads", "{key: Global, requests: 9, periodSeconds: 3600}", nil, []string{two}, []int{200}},
+		{"condition", "{key: Global, requests: 1, periodSeconds: 3600, match: {" + condition + "}}", nil,
+			[]string{one, two, last, "", one}, []int{200, 400, 400, 200, 429}},
+		{"a limit of requests in flight", "{key: Header, headerName: X-Tenant, maxInFlight: 5}", nil,
+			[]string{one, two}, []int{200, 400}},
+		{"names that some backends read alike", "{key: Header, headerName: X-Tenant, requests: 9, periodSeconds: 3600}",
+			[]string{"underscores=Pass"}, []string{one, one + "X_Tenant: b\r\n"}, []int{200, 400}},
+		{"a list", "{key: Header, headerName: Accept, requests: 9, periodSeconds: 3600}", nil,
+			[]string{"Accept: a\r\nAccept: b\r\n"}, []int{200}},
+		{"Cookie, which is none", "{key: Header, headerName: Cookie, requests: 9, periodSeconds: 3600}", nil,
+			[]string{"Cookie: a\r\nCookie: b\r\n"}, []int{400}},
+		{"a header that no limit reads", "{key: Global, requests: 9, periodSeconds: 3600}", nil, []string{two},
+			[]int{200}},
 		{"a limit that is not about the request", "{key: Header, headerName: X-Tenant, requests: 9, periodSeconds: 3600, match: {verbs: [post]}}", nil, []string{two}, []int{200}},
 		{"a limit that only warns", "{key: Header, headerName: X-Tenant, requests: 9, periodSeconds: 3600, mode: Warn}", nil, []string{two}, []int{200}},
 	} {

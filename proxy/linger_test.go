@@ -16,8 +16,8 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestRefusedWhileSending refuses bodies of 4 MB that Go's client is still sending, by TLS and without: it always reads the
-// answer, and never a reset.
+// TestRefusedWhileSending refuses bodies of 4 MB that Go's client is still sending, by TLS and without: it always reads
+// the answer, and never a reset.
 func TestRefusedWhileSending(t *testing.T) {
 	t.Parallel()
 	const size, times = 4 << 20, 15
@@ -43,7 +43,8 @@ func TestRefusedWhileSending(t *testing.T) {
 			t.Run(strings.TrimSuffix(scheme, "://")+" "+c.name, func(t *testing.T) {
 				for _, length := range []int64{size, -1} { // with a length and in chunks
 					for range times {
-						transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+						transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+							DisableKeepAlives: true}
 						req, err := http.NewRequest("POST", scheme+address+c.path, io.LimitReader(zeros{}, size))
 						if err != nil {
 							t.Fatal(err)
@@ -58,8 +59,10 @@ func TestRefusedWhileSending(t *testing.T) {
 							t.Fatalf("length %d: %v", length, err)
 						}
 						body, err := io.ReadAll(resp.Body)
-						if err != nil || resp.StatusCode != c.code || !strings.Contains(string(body), `"kind":"Status"`) {
-							t.Fatalf("length %d: answered %d %.200s, %v; want %d", length, resp.StatusCode, body, err, c.code)
+						if err != nil || resp.StatusCode != c.code ||
+							!strings.Contains(string(body), `"kind":"Status"`) {
+							t.Fatalf("length %d: answered %d %.200s, %v; want %d", length, resp.StatusCode, body, err,
+								c.code)
 						}
 						_ = resp.Body.Close()
 						transport.CloseIdleConnections()

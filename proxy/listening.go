@@ -32,9 +32,10 @@ type shownCertificates struct {
 	server *credentials.Value[*credentials.Server]
 }
 
-// newListening makes the listeners of the configuration and of a table, which may be nil. Certificates that a Gateway before has for the same
-// settings are taken over from it.
-func (s *common) newListening(c *config.Configuration, table *routing.Table, before *Gateway) (_ *listening, err error) {
+// newListening makes the listeners of the configuration and of a table, which may be nil. Certificates that a Gateway
+// before has for the same settings are taken over from it.
+func (s *common) newListening(c *config.Configuration, table *routing.Table,
+	before *Gateway) (_ *listening, err error) {
 	l := &listening{certificates: map[string]*shownCertificates{}, problems: map[string]error{}}
 	defer func() {
 		if err != nil {
@@ -83,8 +84,8 @@ type Listener struct {
 	Name      string
 	Addresses []string
 	HasTLS    bool
-	// AsksClients says that it asks clients for certificates, HasProxyProtocol that load balancers begin connections with the
-	// PROXY protocol, Redirects that it sends clients elsewhere by https.
+	// AsksClients says that it asks clients for certificates, HasProxyProtocol that load balancers begin connections
+	// with the PROXY protocol, Redirects that it sends clients elsewhere by https.
 	AsksClients, HasProxyProtocol, Redirects bool
 	// StrictTransport is the value of Strict-Transport-Security in its answers; "" is none.
 	StrictTransport string
@@ -96,8 +97,8 @@ type Listener struct {
 	Problem string
 }
 
-// Listeners are those of the configuration, and then those of the routing table. closed has the addresses on which nothing
-// listens, and why.
+// Listeners are those of the configuration, and then those of the routing table. closed has the addresses on which
+// nothing listens, and why.
 func (g *Gateway) Listeners(closed map[string]error) []Listener {
 	routes := make([]int, len(g.routes.listeners)+1)
 	if g.routing != nil {
@@ -120,8 +121,10 @@ func (g *Gateway) Listeners(closed map[string]error) []Listener {
 	all := make([]Listener, len(g.listening.all))
 	for i, l := range g.listening.all {
 		all[i] = Listener{
-			Name: l.Name, Addresses: l.Addresses, HasTLS: hasTLS(l), AsksClients: l.Clients != "", HasProxyProtocol: len(l.Proxies) > 0,
-			Redirects: l.Redirect != nil, StrictTransport: l.StrictTransport, Hosts: l.Hosts, Routes: routes[l.Routes], Problem: problems[l.Name],
+			Name: l.Name, Addresses: l.Addresses, HasTLS: hasTLS(l), AsksClients: l.Clients != "",
+			HasProxyProtocol: len(l.Proxies) > 0,
+			Redirects:        l.Redirect != nil, StrictTransport: l.StrictTransport, Hosts: l.Hosts, Routes: routes[l.Routes],
+			Problem: problems[l.Name],
 		}
 	}
 	return all
@@ -130,8 +133,8 @@ func (g *Gateway) Listeners(closed map[string]error) []Listener {
 // ListenerCount is the number of Listeners.
 func (g *Gateway) ListenerCount() int { return len(g.listening.all) }
 
-// Unserved returns the listeners that take no requests, or not on all of their addresses, by their names, and why. closed has the
-// addresses on which nothing listens.
+// Unserved returns the listeners that take no requests, or not on all of their addresses, by their names, and why.
+// closed has the addresses on which nothing listens.
 func (g *Gateway) Unserved(closed map[string]error) map[string]string {
 	return g.listening.unserved(closed)
 }
@@ -170,8 +173,10 @@ func (g *Gateway) Judge(c *config.Configuration, table *routing.Table) ([]Listen
 }
 
 // configuredListener makes a listener of the configuration.
-func (s *common) configuredListener(l *listening, c *config.Configuration, one *config.Listener, before *Gateway) (*listeners.Listener, error) {
-	made := &listeners.Listener{Name: one.Name, Addresses: []string{one.Listen}, Hosts: one.Hosts, ServesHalf: one.ServesHalfClosed()}
+func (s *common) configuredListener(l *listening, c *config.Configuration, one *config.Listener,
+	before *Gateway) (*listeners.Listener, error) {
+	made := &listeners.Listener{Name: one.Name, Addresses: []string{one.Listen}, Hosts: one.Hosts,
+		ServesHalf: one.ServesHalfClosed()}
 	if r := one.RedirectToHTTPS; r != nil {
 		made.Redirect = &listeners.Redirect{Code: int(r.Code), Port: int(r.Port)}
 	}
@@ -194,20 +199,22 @@ func (s *common) configuredListener(l *listening, c *config.Configuration, one *
 		made.Clients = string(t.ClientCertificates) + " " + t.ClientCAFile
 	}
 	var err error
-	made.TLS, err = s.show(l, before, fmt.Sprintf("%s: %+v", one.Name, *t), func(own *credentials.Watcher) (*credentials.Value[*credentials.Server], error) {
-		files := TLSFiles(t)
-		files.HasHTTP2 = c.HTTP2.Enabled
-		name := "the listener '" + one.Name + "'"
-		if one.Name == config.FirstListener {
-			name = "the public listener"
-		}
-		return credentials.WatchServer(own, name, files)
-	})
+	made.TLS, err = s.show(l, before, fmt.Sprintf("%s: %+v", one.Name, *t),
+		func(own *credentials.Watcher) (*credentials.Value[*credentials.Server], error) {
+			files := TLSFiles(t)
+			files.HasHTTP2 = c.HTTP2.Enabled
+			name := "the listener '" + one.Name + "'"
+			if one.Name == config.FirstListener {
+				name = "the public listener"
+			}
+			return credentials.WatchServer(own, name, files)
+		})
 	return made, err
 }
 
 // tableListener makes a listener of a table.
-func (s *common) tableListener(l *listening, c *config.Configuration, one *routing.Listener, before *Gateway) (*listeners.Listener, error) {
+func (s *common) tableListener(l *listening, c *config.Configuration, one *routing.Listener,
+	before *Gateway) (*listeners.Listener, error) {
 	made := &listeners.Listener{Name: one.Gateway + "/" + one.Section}
 	port := strconv.Itoa(int(one.Port))
 	for _, a := range one.Addresses {
@@ -243,14 +250,17 @@ func (s *common) tableListener(l *listening, c *config.Configuration, one *routi
 		made.Clients = fmt.Sprintf("%v %x", held.ClientAuth, sha256.Sum256(t.ClientCAs))
 	}
 	var err error
-	made.TLS, err = s.show(l, before, fmt.Sprintf("%s: %s %x", made.Name, made.Clients, sum.Sum(nil)), func(own *credentials.Watcher) (*credentials.Value[*credentials.Server], error) {
-		return credentials.NewServer(own, made.Name, held)
-	})
+	made.TLS, err = s.show(l, before, fmt.Sprintf("%s: %s %x", made.Name, made.Clients, sum.Sum(nil)),
+		func(own *credentials.Watcher) (*credentials.Value[*credentials.Server], error) {
+			return credentials.NewServer(own, made.Name, held)
+		})
 	return made, err
 }
 
 // show returns what a listener shows of itself: what a Gateway before has for the same settings, or what is made now.
-func (s *common) show(l *listening, before *Gateway, settings string, begin func(files *credentials.Watcher) (*credentials.Value[*credentials.Server], error)) (*credentials.Value[*credentials.Server], error) {
+func (s *common) show(l *listening, before *Gateway, settings string,
+	begin func(files *credentials.Watcher) (*credentials.Value[*credentials.Server], error)) (
+	*credentials.Value[*credentials.Server], error) {
 	shown := l.certificates[settings]
 	if shown != nil {
 		return shown.server, nil

@@ -18,10 +18,10 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestMixedLoad has clients that create, read, list, replace, patch and delete the same few objects, another writer that goes to the
-// backend behind the gateway's back, and policy sets that are swapped meanwhile. Run under the race detector it shows that
-// requests share nothing; in any case that each gets one of the answers it may get, that each patch that was confirmed counts
-// exactly once, and that no client's status was ever stored.
+// TestMixedLoad has clients that create, read, list, replace, patch and delete the same few objects, another writer
+// that goes to the backend behind the gateway's back, and policy sets that are swapped meanwhile. Run under the race
+// detector it shows that requests share nothing; in any case that each gets one of the answers it may get, that each
+// patch that was confirmed counts exactly once, and that no client's status was ever stored.
 func TestMixedLoad(t *testing.T) {
 	const clients, names = 6, 3
 	rounds := testutil.Amount(60, 15)
@@ -35,7 +35,8 @@ func TestMixedLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets := [2]*policies.Set{policiestest.LoadFiles(t, "testdata/policies/widgets.yaml"), policiestest.LoadFiles(t, "testdata/policies/widgets.yaml", "testdata/policies/orders.yaml")}
+	sets := [2]*policies.Set{policiestest.LoadFiles(t, "testdata/policies/widgets.yaml"),
+		policiestest.LoadFiles(t, "testdata/policies/widgets.yaml", "testdata/policies/orders.yaml")}
 	var current atomic.Pointer[policies.Set]
 	current.Store(sets[0])
 	g := newTestGateway(t, c, current.Load)
@@ -54,7 +55,8 @@ func TestMixedLoad(t *testing.T) {
 				return
 			default:
 				current.Store(sets[i%2])
-				if _, err := api.Put(fmt.Sprint(widgetsPath, "/w", i%names), []byte(`{"spec":{"size":7},"status":{"phase":"ours"}}`)); err != nil {
+				if _, err := api.Put(fmt.Sprint(widgetsPath, "/w", i%names),
+					[]byte(`{"spec":{"size":7},"status":{"phase":"ours"}}`)); err != nil {
 					t.Errorf("the other writer: %v", err)
 					return
 				}
@@ -101,10 +103,15 @@ func TestMixedLoad(t *testing.T) {
 					{"GET", path, "", "", "200 404"},
 					{"HEAD", path, "", "", "200 404"},
 					{"GET", widgetsPath, "", "", "200"},
-					{"POST", widgetsPath, "application/json", fmt.Sprintf(`{"metadata":{"name":"n%d-%d"},"spec":{"size":5},"status":{"phase":"theirs"}}`, n, i), "201"},
+					{"POST", widgetsPath, "application/json",
+						fmt.Sprintf(`{"metadata":{"name":"n%d-%d"},"spec":{"size":5},"status":{"phase":"theirs"}}`, n,
+							i), "201"},
 					{"POST", widgetsPath, "application/json", `{"metadata":{"name":"bad"},"spec":{"size":0}}`, "422"},
-					{"PUT", path, "application/json", `{"metadata":{"resourceVersion":"` + read.Metadata.ResourceVersion + `"},"spec":{"size":6},"status":{"phase":"theirs"}}`, "200 404 409 422"},
-					{"PATCH", path, "application/merge-patch+json", `{"spec":{"mode":"Locked"},"status":{"phase":"theirs"}}`, "200 404 409"},
+					{"PUT", path, "application/json", `{"metadata":{"resourceVersion":"` +
+						read.Metadata.ResourceVersion + `"},"spec":{"size":6},"status":{"phase":"theirs"}}`,
+						"200 404 409 422"},
+					{"PATCH", path, "application/merge-patch+json",
+						`{"spec":{"mode":"Locked"},"status":{"phase":"theirs"}}`, "200 404 409"},
 					{"DELETE", fmt.Sprintf("%s/n%d-%d", widgetsPath, n, i), "", "", "200 204"},
 					{"POST", "/v2/orders", "application/json", `{}`, "201 400 422"},
 				} {
@@ -116,7 +123,9 @@ func TestMixedLoad(t *testing.T) {
 						t.Errorf("%s %s: a client's status was stored: %s", one.method, one.path, answer)
 					}
 				}
-				if code, answer := do("PATCH", widgetsPath+"/counted", "application/json-patch+json", `[{"op":"add","path":"/metadata/labels/l`+fmt.Sprintf("%d-%d", n, i)+`","value":"x"}]`); code == 200 {
+				if code, answer := do("PATCH", widgetsPath+"/counted", "application/json-patch+json",
+					`[{"op":"add","path":"/metadata/labels/l`+fmt.Sprintf("%d-%d", n, i)+
+						`","value":"x"}]`); code == 200 {
 					confirmed.Add(1)
 				} else if code != 409 && code != 422 {
 					t.Errorf("PATCH: answered %d %s", code, answer)
@@ -136,7 +145,8 @@ func TestMixedLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	if int64(len(last.Metadata.Labels)) != confirmed.Load() || confirmed.Load() == 0 || last.Status.Phase != "ours" {
-		t.Errorf("%d patches were confirmed and %d are stored, status %q", confirmed.Load(), len(last.Metadata.Labels), last.Status.Phase)
+		t.Errorf("%d patches were confirmed and %d are stored, status %q", confirmed.Load(), len(last.Metadata.Labels),
+			last.Status.Phase)
 	}
 	if n := g.BodyBytesInFlight(); n != 0 {
 		t.Errorf("%d bytes of the budget are still taken", n)

@@ -14,8 +14,8 @@ type Destination struct {
 	Resource         *resource.Resource // nil if no file describes it
 }
 
-// Locate returns where a request leads. found is false if no route leads to a backend, or the request is refused there by
-// its path.
+// Locate returns where a request leads. found is false if no route leads to a backend, or the request is refused there
+// by its path.
 func (g *Gateway) Locate(method, host, target string) (d Destination, found bool) {
 	choice, err := g.routes.lookAnywhere(bareHead(method, host, target))
 	if err != nil {
@@ -82,8 +82,8 @@ func (r *route) makes(asked, path string) bool {
 	return err == nil && string(made) == path
 }
 
-// rankAt says how much is known of a request that comes by a route: 2 if files describe it, 1 if it has the form of an API
-// server's, else 0.
+// rankAt says how much is known of a request that comes by a route: 2 if files describe it, 1 if it has the form of an
+// API server's, else 0.
 func (g *Gateway) rankAt(one *route, method, path string) int {
 	i, about, err := g.scopesOf(g.policies()).resolver(one).Resolve(method, []byte(path))
 	switch {

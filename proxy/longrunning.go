@@ -37,7 +37,8 @@ type detachedAnswer struct {
 // detach makes the answer independent of the request.
 func detach(r *request) *detachedAnswer {
 	d := &detachedAnswer{
-		gateway: r.gateway, scope: r.scope, incoming: r.incoming, record: detachedRecord(r), events: r.telemetry.events.Detach(), spans: r.telemetry.spans,
+		gateway: r.gateway, scope: r.scope, incoming: r.incoming, record: detachedRecord(r),
+		events: r.telemetry.events.Detach(), spans: r.telemetry.spans,
 		editor: r.Editor, tunnel: r.upgrade.tunnel, protocol: r.upgrade.protocol,
 	}
 	if r.upgrade.tunnel == nil {
@@ -72,8 +73,8 @@ func (d *detachedAnswer) send() {
 	}
 }
 
-// takeTunnelHead returns the head of the answer that agrees to the other protocol, and what the backend has sent in that
-// protocol already. The tunnel, which may last for hours, keeps neither.
+// takeTunnelHead returns the head of the answer that agrees to the other protocol, and what the backend has sent in
+// that protocol already. The tunnel, which may last for hours, keeps neither.
 func (d *detachedAnswer) takeTunnelHead() (head, early []byte) {
 	t := d.tunnel
 	head = append(append(append(t.Head, "Connection: Upgrade\r\nUpgrade: "...), d.protocol...), "\r\n"...)

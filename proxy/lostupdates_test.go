@@ -111,28 +111,42 @@ func TestNoUpdateIsLost(t *testing.T) {
 		gateways int
 		shared   bool // they lock objects in Redis
 	}{
-		{"Express: weak ETags, never compared", expressTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", false, 1, false},
-		{"weak ETags, compared strictly", expressTag, true, "concurrency: BestEffort, backend: {patch: Emulated}", false, 1, false},
-		{"Fastify: strong ETags, never compared", fastifyTag, false, "concurrency: Optimistic, backend: {patch: Emulated}", true, 1, false},
-		{"strong ETags, never compared, at best effort", fastifyTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", true, 1, false},
-		{"strong ETags, compared", fastifyTag, true, "concurrency: Optimistic, backend: {patch: Emulated}", true, 2, false},
+		{"Express: weak ETags, never compared", expressTag, false,
+			"concurrency: BestEffort, backend: {patch: Emulated}", false, 1, false},
+		{"weak ETags, compared strictly", expressTag, true, "concurrency: BestEffort, backend: {patch: Emulated}",
+			false, 1, false},
+		{"Fastify: strong ETags, never compared", fastifyTag, false,
+			"concurrency: Optimistic, backend: {patch: Emulated}", true, 1, false},
+		{"strong ETags, never compared, at best effort", fastifyTag, false,
+			"concurrency: BestEffort, backend: {patch: Emulated}", true, 1, false},
+		{"strong ETags, compared", fastifyTag, true, "concurrency: Optimistic, backend: {patch: Emulated}", true, 2,
+			false},
 		{"no ETags", noTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", false, 1, false},
-		{"weak ETags that the file takes for strong ones", expressTag, false, "concurrency: Optimistic, backend: {patch: Emulated}", false, 1, false},
-		{"no ETags though the file takes them for granted", noTag, false, "concurrency: Optimistic, backend: {patch: Emulated}", false, 1, false},
+		{"weak ETags that the file takes for strong ones", expressTag, false,
+			"concurrency: Optimistic, backend: {patch: Emulated}", false, 1, false},
+		{"no ETags though the file takes them for granted", noTag, false,
+			"concurrency: Optimistic, backend: {patch: Emulated}", false, 1, false},
 		{"PUT: weak ETags that the file takes for strong ones, through two gateways that share locks", expressTag, true, "concurrency: Optimistic, backend: {patch: Emulated}", false, 2, true},
 		{"PATCH: weak ETags, never compared", expressTag, false, "concurrency: Optimistic", false, 1, false},
-		{"PATCH: weak ETags, never compared, through two gateways", expressTag, false, "concurrency: Optimistic", false, 2, false},
+		{"PATCH: weak ETags, never compared, through two gateways", expressTag, false, "concurrency: Optimistic", false,
+			2, false},
 		{"PATCH: weak ETags, compared strictly", expressTag, true, "concurrency: Optimistic", false, 1, false},
-		{"PATCH: weak ETags, compared strictly, through two gateways", expressTag, true, "concurrency: Optimistic", false, 2, false},
+		{"PATCH: weak ETags, compared strictly, through two gateways", expressTag, true, "concurrency: Optimistic",
+			false, 2, false},
 		{"PATCH: strong ETags, never compared", fastifyTag, false, "concurrency: Optimistic", true, 1, false},
-		{"PATCH: strong ETags, never compared, through two gateways", fastifyTag, false, "concurrency: Optimistic", true, 2, false},
+		{"PATCH: strong ETags, never compared, through two gateways", fastifyTag, false, "concurrency: Optimistic",
+			true, 2, false},
 		{"PATCH: strong ETags, compared", fastifyTag, true, "concurrency: Optimistic", true, 1, false},
-		{"PATCH: strong ETags, compared, through two gateways", fastifyTag, true, "concurrency: Optimistic", true, 2, false},
+		{"PATCH: strong ETags, compared, through two gateways", fastifyTag, true, "concurrency: Optimistic", true, 2,
+			false},
 		{"PATCH: no ETags", noTag, false, "concurrency: Optimistic", false, 1, false},
 		{"PATCH: no ETags, through two gateways", noTag, false, "concurrency: Optimistic", false, 2, false},
-		{"PUT: weak ETags, never compared, through two gateways that share locks", expressTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", false, 2, true},
-		{"PUT: strong ETags, never compared, through two gateways that share locks", fastifyTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", true, 2, true},
-		{"PUT: no ETags, through two gateways that share locks", noTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", false, 2, true},
+		{"PUT: weak ETags, never compared, through two gateways that share locks", expressTag, false,
+			"concurrency: BestEffort, backend: {patch: Emulated}", false, 2, true},
+		{"PUT: strong ETags, never compared, through two gateways that share locks", fastifyTag, false,
+			"concurrency: BestEffort, backend: {patch: Emulated}", true, 2, true},
+		{"PUT: no ETags, through two gateways that share locks", noTag, false,
+			"concurrency: BestEffort, backend: {patch: Emulated}", false, 2, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			store := &storeOf{tag: tt.tag, compares: tt.compares}
@@ -181,11 +195,12 @@ func TestNoUpdateIsLost(t *testing.T) {
 	}
 }
 
-// TestLateWritesLoseNoUpdate lets 32 writers count in one field each of one object, at an API that compares no versions and that
-// carries some writes out when their time has passed. What was acknowledged is stored in the end.
+// TestLateWritesLoseNoUpdate lets 32 writers count in one field each of one object, at an API that compares no versions
+// and that carries some writes out when their time has passed. What was acknowledged is stored in the end.
 func TestLateWritesLoseNoUpdate(t *testing.T) {
 	const writers, rounds = 32, 5
-	for name, tag := range map[string]func([]byte) string{"no ETags": noTag, "weak ETags": expressTag, "ETags of middleware": fastifyTag} {
+	for name, tag := range map[string]func([]byte) string{"no ETags": noTag, "weak ETags": expressTag,
+		"ETags of middleware": fastifyTag} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := &storeOf{tag: tag}
@@ -236,7 +251,8 @@ func TestLateWritesLoseNoUpdate(t *testing.T) {
 			}
 			for i := range writers {
 				if n, _ := stored[fmt.Sprint("f", i)].(float64); int(n) < acknowledged[i] || int(n) > sent[i] {
-					t.Errorf("of writer %d %v is stored, after %d was acknowledged and %d sent", i, n, acknowledged[i], sent[i])
+					t.Errorf("of writer %d %v is stored, after %d was acknowledged and %d sent", i, n, acknowledged[i],
+						sent[i])
 				}
 			}
 			if late.Load() == 0 {
@@ -252,7 +268,8 @@ type redisLocks struct{ *shared.Store }
 func newRedisLocks(t *testing.T, address string) redisLocks {
 	t.Helper()
 	s, err := shared.Open(shared.Options{
-		Mode: shared.Single, Addresses: []string{address}, Prefix: "t:", Timeout: time.Second, ConnectTimeout: time.Second, Connections: 2,
+		Mode: shared.Single, Addresses: []string{address}, Prefix: "t:", Timeout: time.Second,
+		ConnectTimeout: time.Second, Connections: 2,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -286,9 +303,9 @@ func (takenLock) Lock(string, storage.Wait) (storage.SharedLock, error) {
 	return nil, shared.ErrLocked
 }
 
-// TestWritesWithoutSharedLocks: without the lock that gateways share, a write is refused that depends on what is stored. One that
-// takes the lock for others alone is carried out if nothing is known of other gateways, unless the file asks for the comparison.
-// If the backend compares preconditions, writes that read nothing take no lock.
+// TestWritesWithoutSharedLocks: without the lock that gateways share, a write is refused that depends on what is
+// stored. One that takes the lock for others alone is carried out if nothing is known of other gateways, unless the
+// file asks for the comparison. If the backend compares preconditions, writes that read nothing take no lock.
 func TestWritesWithoutSharedLocks(t *testing.T) {
 	server := redistest.Start(t)
 	away := newRedisLocks(t, server.Address)
@@ -323,7 +340,8 @@ func TestWritesWithoutSharedLocks(t *testing.T) {
 			for i, method := range methods {
 				body := [...]string{`{"id":"n1","a":1}`, `{"a":1}`, ""}[i]
 				for line, want := range map[string]string{
-					"": tt.plain[i], "If-Match: *E*": tt.named[i], "If-Match: *": tt.named[i], `If-None-Match: "other"`: tt.named[i],
+					"": tt.plain[i], "If-Match: *E*": tt.named[i], "If-Match: *": tt.named[i],
+					`If-None-Match: "other"`: tt.named[i],
 				} {
 					s.mu.Lock()
 					s.objects["/v1/notes/n1"] = []byte(stored)
@@ -336,8 +354,10 @@ func TestWritesWithoutSharedLocks(t *testing.T) {
 					answer, text := noteAt(t, address, method, "n1", body, lines...)
 					code, words, _ := strings.Cut(want, " ")
 					isRefused := code == "503"
-					if fmt.Sprint(answer.StatusCode) != code || !strings.Contains(text, words) || isRefused != (answer.Header.Get("Retry-After") == "1") {
-						t.Errorf("%s %s: answered %d %v %s, want %s", method, line, answer.StatusCode, answer.Header, text, want)
+					if fmt.Sprint(answer.StatusCode) != code || !strings.Contains(text, words) ||
+						isRefused != (answer.Header.Get("Retry-After") == "1") {
+						t.Errorf("%s %s: answered %d %v %s, want %s", method, line, answer.StatusCode, answer.Header,
+							text, want)
 					}
 					s.mu.Lock()
 					if now := string(s.objects["/v1/notes/n1"]); isRefused != (now == stored) {
@@ -361,13 +381,16 @@ func TestVersionsFound(t *testing.T) {
 		log      string
 		matches  int
 	}{
-		"compared":                  {fastifyTag, true, "{patch: Emulated}", "Compared", "the backend compares If-Match", 2},
-		"compared, PATCH":           {fastifyTag, true, "{patch: Validated}", "Compared", "the backend compares If-Match", 2},
-		"made by middleware":        {fastifyTag, false, "{patch: Emulated}", "NotCompared", "does not compare If-Match: only the gateway's locks", 1},
-		"weak, of middleware":       {expressTag, false, "{patch: Emulated}", "Weak", "gives weak ETags, which If-Match never matches: only the gateway's locks", 0},
-		"weak, PATCH":               {expressTag, false, "{patch: Validated}", "Weak", "gives weak ETags", 0},
-		"none":                      {noTag, false, "{patch: Emulated}", "None", "gives no ETags: only the gateway's locks", 0},
-		"made by middleware, PATCH": {fastifyTag, false, "{patch: Validated}", "NotCompared", "does not compare If-Match", 1},
+		"compared":        {fastifyTag, true, "{patch: Emulated}", "Compared", "the backend compares If-Match", 2},
+		"compared, PATCH": {fastifyTag, true, "{patch: Validated}", "Compared", "the backend compares If-Match", 2},
+		"made by middleware": {fastifyTag, false, "{patch: Emulated}", "NotCompared",
+			"does not compare If-Match: only the gateway's locks", 1},
+		"weak, of middleware": {expressTag, false, "{patch: Emulated}", "Weak",
+			"gives weak ETags, which If-Match never matches: only the gateway's locks", 0},
+		"weak, PATCH": {expressTag, false, "{patch: Validated}", "Weak", "gives weak ETags", 0},
+		"none":        {noTag, false, "{patch: Emulated}", "None", "gives no ETags: only the gateway's locks", 0},
+		"made by middleware, PATCH": {fastifyTag, false, "{patch: Validated}", "NotCompared",
+			"does not compare If-Match", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := &storeOf{tag: tt.tag, compares: tt.compares}
@@ -382,7 +405,8 @@ func TestVersionsFound(t *testing.T) {
 			g.routes.backends[0].comparisons.Asks = true
 			address := startGateway(t, g)
 			for i := range 3 {
-				r, err := http.NewRequest(http.MethodPatch, "http://"+address+"/v1/notes/n1", strings.NewReader(fmt.Sprintf(`{"f%d":1}`, i)))
+				r, err := http.NewRequest(http.MethodPatch, "http://"+address+"/v1/notes/n1",
+					strings.NewReader(fmt.Sprintf(`{"f%d":1}`, i)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -403,7 +427,8 @@ func TestVersionsFound(t *testing.T) {
 				t.Errorf("%s is stored", got)
 			}
 			got := g.Upstreams()[0].Versions
-			if len(got) != 1 || got[0].Since.IsZero() || got[0] != (plain.Known{Resource: "notes.example.com", ETags: tt.want, Since: got[0].Since}) {
+			if len(got) != 1 || got[0].Since.IsZero() ||
+				got[0] != (plain.Known{Resource: "notes.example.com", ETags: tt.want, Since: got[0].Since}) {
 				t.Errorf("/upstreams says %v", got)
 			}
 			if got := log.String(); strings.Count(got, tt.log) != 1 || !strings.Contains(got, "notes.example.com") {
@@ -413,9 +438,11 @@ func TestVersionsFound(t *testing.T) {
 	}
 }
 
-// patchNote sets a field of its own in a note, and returns the answer; the code is 0 if there is none, which is an error.
+// patchNote sets a field of its own in a note, and returns the answer; the code is 0 if there is none, which is an
+// error.
 func patchNote(t *testing.T, address string, i int) (code int, body []byte) {
-	r, err := http.NewRequest(http.MethodPatch, "http://"+address+"/v1/notes/n1", strings.NewReader(fmt.Sprintf(`{"f%d":%d}`, i, i)))
+	r, err := http.NewRequest(http.MethodPatch, "http://"+address+"/v1/notes/n1",
+		strings.NewReader(fmt.Sprintf(`{"f%d":%d}`, i, i)))
 	if err != nil {
 		t.Error(err)
 		return 0, nil

@@ -52,8 +52,8 @@ type body struct {
 	nullRemoves bool
 }
 
-// checkMediaType lets only types pass that the gateway reads itself or that the API's document declares, in an encoding that
-// the gateway reads.
+// checkMediaType lets only types pass that the gateway reads itself or that the API's document declares, in an encoding
+// that the gateway reads.
 func checkMediaType(r *request, declared *contract.Operation) error {
 	head, i := &r.incoming.Head, &r.Info
 	value, types := head.Value(message.FieldContentType), r.scope.storage.MediaTypes()
@@ -66,7 +66,8 @@ func checkMediaType(r *request, declared *contract.Operation) error {
 	case len(value) == 0 && i.IsResource && types.Untyped == storage.JSON:
 		r.body.isUntyped = true
 		return nil
-	case declared != nil && len(declared.Bodies) > 0 && !(sent.Is(storage.YAML) && storage.Has(types.Objects, storage.YAML)):
+	case declared != nil && len(declared.Bodies) > 0 &&
+		!(sent.Is(storage.YAML) && storage.Has(types.Objects, storage.YAML)):
 		return checkDeclaredType(r, value, declared, declared.Accepted())
 	}
 	objects := types.Objects
@@ -78,7 +79,8 @@ func checkMediaType(r *request, declared *contract.Operation) error {
 	case storage.Has(objects, storage.YAML) && sent.Is(storage.YAML):
 		r.body.language = inYAML
 	case storage.Has(objects, storage.Protobuf) && sent.Is(storage.Protobuf) && !sent.Charset:
-		if i.HasBody() && (r.Resource != nil || !mayBeKubernetes(i.Group)) && !r.gateway.protobuf.Knows(i.GroupVersionResource().GroupVersion()) {
+		if i.HasBody() && (r.Resource != nil || !mayBeKubernetes(i.Group)) &&
+			!r.gateway.protobuf.Knows(i.GroupVersionResource().GroupVersion()) {
 			return status.UnsupportedMediaType(withoutProtobuf) // custom resources have none
 		}
 		r.body.language = inProtobuf
@@ -128,8 +130,8 @@ func checkEncoding(r *request) (isEncoded bool, err error) {
 	return true, nil
 }
 
-// decompressBody makes of an encoded body what it stands for. That is admitted, and sent on: no server can read it in another way
-// than the gateway did.
+// decompressBody makes of an encoded body what it stands for. That is admitted, and sent on: no server can read it in
+// another way than the gateway did.
 func decompressBody(r *request) error {
 	encoding, limit := r.incoming.Head.Value(message.FieldContentEncoding), r.Limits.Body
 	err := replaceBody(r, int64(compress.Memory(encoding)), func() ([]byte, error) {
@@ -214,8 +216,8 @@ func patchTypeOf(name string) storage.PatchType {
 	return storage.MergePatch
 }
 
-// transcodeBody makes JSON of a body that is written in another language. The JSON is admitted, and sent on: no server can read
-// it in another way than the gateway did.
+// transcodeBody makes JSON of a body that is written in another language. The JSON is admitted, and sent on: no server
+// can read it in another way than the gateway did.
 func transcodeBody(r *request) error {
 	if r.body.isJSON {
 		return nil
@@ -347,7 +349,8 @@ func readBody(r *request, declared *contract.Operation) error {
 	return err
 }
 
-// isDeletion reports whether a body is the options of a deletion. They are read if they can be, for they may ask for a dry run.
+// isDeletion reports whether a body is the options of a deletion. They are read if they can be, for they may ask for a
+// dry run.
 func isDeletion(i *resource.Info) bool {
 	return i.Verb == resource.VerbDelete || i.Verb == resource.VerbDeleteCollection
 }
@@ -355,7 +358,8 @@ func isDeletion(i *resource.Info) bool {
 // checkProtobuf finds out whether the gateway knows everything in a body in protobuf.
 func checkProtobuf(r *request) (err error) {
 	limits := r.Limits.Sent
-	r.body.message, err = r.gateway.protobuf.Read(r.Body, protobuf.Limits{Bytes: limits.Bytes, Depth: limits.Depth, Accepted: withoutProtobuf})
+	r.body.message, err = r.gateway.protobuf.Read(r.Body,
+		protobuf.Limits{Bytes: limits.Bytes, Depth: limits.Depth, Accepted: withoutProtobuf})
 	switch {
 	case err == nil:
 	case r.body.mayPass:
@@ -371,7 +375,8 @@ func checkProtobuf(r *request) (err error) {
 // lookAtBody reads a body that passes as it came, for those who like to know what is in it; nil if it cannot be read.
 func lookAtBody(r *request) *document.Document {
 	r.body.language = inJSON
-	if checkMediaType(r, nil) != nil || r.body.language == inProtobuf && checkProtobuf(r) != nil || r.body.language >= inBeyond {
+	if checkMediaType(r, nil) != nil || r.body.language == inProtobuf && checkProtobuf(r) != nil ||
+		r.body.language >= inBeyond {
 		r.body.language = inUnread
 		return nil
 	}
@@ -460,7 +465,8 @@ func mayBodyBeEmpty(r *request) bool {
 	if o != nil && o.MayBeEmpty && (i.Verb == resource.VerbCreate || described.Envelope == resource.Bare) {
 		return true
 	}
-	return described != nil && described.Writes.EmptyBodies && (i.Verb == resource.VerbCreate || described.Operation != nil)
+	return described != nil && described.Writes.EmptyBodies &&
+		(i.Verb == resource.VerbCreate || described.Operation != nil)
 }
 
 var (

@@ -46,8 +46,8 @@ metadata: {name: owned}
 spec: {policyName: owned, validationActions: [Deny]}
 `
 
-// Protobuf of Kubernetes' own kinds is admitted as the JSON that the server gets, and answered in the server's own protobuf;
-// whatever cannot be read gets no further (RES-7).
+// Protobuf of Kubernetes' own kinds is admitted as the JSON that the server gets, and answered in the server's own
+// protobuf; whatever cannot be read gets no further (RES-7).
 func TestProtobuf(t *testing.T) {
 	dir := policiestest.Write(t, smallPods)
 	const pods, answered = "/api/v1/namespaces/team-a/pods", "HTTP/1.1 201 Created\nContent-Type: application/vnd.kubernetes.protobuf\nContent-Length: *\n\nk8s\x00\x01\x02"
@@ -56,7 +56,8 @@ func TestProtobuf(t *testing.T) {
 		return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: named(name)}
 	}
 	const sentPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p1"},"spec":{"containers":null},"status":{}}`
-	large := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: named("c1"), Data: map[string]string{"a": strings.Repeat("x", 100_000)}}
+	large := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: named("c1"),
+		Data: map[string]string{"a": strings.Repeat("x", 100_000)}}
 	background := metav1.DeletePropagationBackground
 	for _, c := range []struct {
 		name, request string
@@ -64,19 +65,29 @@ func TestProtobuf(t *testing.T) {
 		sent, answer  string // parts of what the backend gets, and of the answer
 	}{
 		{"a pod", protobufRequest(t, "POST "+pods, pod("p1")), 201, sentPod, "k8s\x00\x01\x02"},
-		{"a large one", protobufRequest(t, "POST /api/v1/namespaces/team-a/configmaps", large), 201, strings.Repeat("x", 100_000) + `"}}`, "k8s\x00"},
+		{"a large one", protobufRequest(t, "POST /api/v1/namespaces/team-a/configmaps", large), 201,
+			strings.Repeat("x", 100_000) + `"}}`, "k8s\x00"},
 		{"an eviction", protobufRequest(t, "POST "+pods+"/p1/eviction",
-			&policyv1.Eviction{TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"}, ObjectMeta: named("p1")}), 201, `{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"p1"}}`, ""},
+			&policyv1.Eviction{TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
+				ObjectMeta: named("p1")}), 201, `{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"p1"}}`,
+			""},
 		{"a deletion", protobufRequest(t, "DELETE /apis/example.com/v1/namespaces/team-a/widgets/w1",
 			&metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DeleteOptions"}, PropagationPolicy: &background}), 201, `{"kind":"DeleteOptions","apiVersion":"apps/v1","propagationPolicy":"Background"}`, ""},
 		{"one that is denied", protobufRequest(t, "POST "+pods, pod("bad")), 422, "", `may not be bad`},
-		{"a version that contradicts the URL", protobufRequest(t, "PUT "+pods+"/p1", &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: named("p2")}), 400, "", "does not match the name on the URL"},
+		{"a version that contradicts the URL",
+			protobufRequest(t, "PUT "+pods+"/p1", &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+				ObjectMeta: named("p2")}), 400, "", "does not match the name on the URL"},
 		{"garbage", "POST " + pods + protobufHead + "8\r\n\r\nk8s\x00\xff\xff\xff\xff", 400, "", "ends within a field"},
 		{"nothing", "POST " + pods + protobufHead + "0\r\n\r\n", 400, "", "must not be empty"},
 		{"JSON", "POST " + pods + protobufHead + "2\r\n\r\n{}", 400, "", "begins with the bytes 'k8s' and 0"},
-		{"with a parameter", strings.Replace(protobufRequest(t, "POST "+pods, pod("p1")), "protobuf\r\nContent-Length", "protobuf;stream=watch\r\nContent-Length", 1), 415, "", "application/json, application/yaml, application/vnd.kubernetes.protobuf\""},
-		{"a patch", strings.Replace(protobufRequest(t, "PATCH "+pods+"/p1", pod("p1")), "POST", "PATCH", 1), 415, "", "application/apply-patch+yaml"},
-		{"CBOR", strings.Replace(protobufRequest(t, "POST "+pods, pod("p1")), "Type: application/vnd.kubernetes.protobuf", "Type: application/cbor", 1), 400, "", "the body must be CBOR that can be read in one way only"},
+		{"with a parameter", strings.Replace(protobufRequest(t, "POST "+pods, pod("p1")), "protobuf\r\nContent-Length",
+			"protobuf;stream=watch\r\nContent-Length", 1), 415, "",
+			"application/json, application/yaml, application/vnd.kubernetes.protobuf\""},
+		{"a patch", strings.Replace(protobufRequest(t, "PATCH "+pods+"/p1", pod("p1")), "POST", "PATCH", 1), 415, "",
+			"application/apply-patch+yaml"},
+		{"CBOR", strings.Replace(protobufRequest(t, "POST "+pods, pod("p1")),
+			"Type: application/vnd.kubernetes.protobuf", "Type: application/cbor", 1), 400, "",
+			"the body must be CBOR that can be read in one way only"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			backend := story.NewBackend(t, listenBackend(t), [][]byte{[]byte(answered)})
@@ -89,7 +100,8 @@ func TestProtobuf(t *testing.T) {
 			if c.sent == "" != (sent == "") || !strings.Contains(sent, c.sent) {
 				t.Errorf("the backend got %.600s", sent)
 			}
-			if sent != "" && (!strings.Contains(sent, "Content-Type: application/json\r\n") || strings.Count(sent, "Content-Type") != 1 ||
+			if sent != "" && (!strings.Contains(sent, "Content-Type: application/json\r\n") ||
+				strings.Count(sent, "Content-Type") != 1 ||
 				!strings.Contains(sent, "Accept: application/vnd.kubernetes.protobuf, */*\r\n")) {
 				t.Errorf("the backend got the head %.500s", sent)
 			}
@@ -103,7 +115,8 @@ metadata: {name: pods}
 spec: {match: {apiGroups: [""], resources: [pods]}, requests: 1000, periodSeconds: 1}
 `)
 	plain := gatewayFor(t, dir, story.NewBackend(t, listenBackend(t), nil).Address, nil)
-	if got := string(exchangeRaw(t, startGateway(t, plain), []byte(protobufRequest(t, "POST "+pods, pod("p1"))))); !strings.Contains(got, `include: application/json"`) {
+	if got := string(exchangeRaw(t, startGateway(t, plain),
+		[]byte(protobufRequest(t, "POST "+pods, pod("p1"))))); !strings.Contains(got, `include: application/json"`) {
 		t.Errorf("a plain backend's client is answered %s", got)
 	}
 }
@@ -131,8 +144,10 @@ func TestTranscodedAmplification(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g := gatewayFor(t, t.TempDir(), newSink(t, "{}").address, []string{"kubernetes"})
 			address := startGateway(t, g)
-			request := "POST /api/v1/namespaces/team-a/pods HTTP/1.1\r\nHost: gw\r\nContent-Type: " + c.contentType + "\r\nContent-Length: "
-			_ = exchangeRaw(t, address, []byte(request+strconv.Itoa(len(enveloped("")))+"\r\n\r\n"+enveloped(""))) // the kinds are learnt once
+			request := "POST /api/v1/namespaces/team-a/pods HTTP/1.1\r\nHost: gw\r\nContent-Type: " + c.contentType +
+				"\r\nContent-Length: "
+			// the kinds are learnt once
+			_ = exchangeRaw(t, address, []byte(request+strconv.Itoa(len(enveloped("")))+"\r\n\r\n"+enveloped("")))
 			m := least(t, address, request+strconv.Itoa(len(c.body))+"\r\n\r\n"+c.body)
 			if most := int64(maxAmplification*len(c.body) + perRequest); m.allocated > most {
 				t.Errorf("%d bytes made the gateway allocate %d, which is more than %d", len(c.body), m.allocated, most)

@@ -9,8 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 )
 
-// TestNoMemoryForTheAnswerOfAWrite: a write that is done is answered as done, wherever the memory ends in which its answer would
-// be completed.
+// TestNoMemoryForTheAnswerOfAWrite: a write that is done is answered as done, wherever the memory ends in which its
+// answer would be completed.
 func TestNoMemoryForTheAnswerOfAWrite(t *testing.T) {
 	note := strings.Repeat("n", 40_000)
 	var more strings.Builder
@@ -18,7 +18,8 @@ func TestNoMemoryForTheAnswerOfAWrite(t *testing.T) {
 		fmt.Fprintf(&more, `,"k%d":""`, i)
 	}
 	object := `{"metadata":{"name":"w1","annotations":{"note":"` + note + `"}},"spec":{"size":1}}`
-	answered := `{"metadata":{"name":"w1","annotations":{"note":"` + note + `","by":"backend"` + more.String() + `}},"spec":{"size":1}}`
+	answered := `{"metadata":{"name":"w1","annotations":{"note":"` + note + `","by":"backend"` + more.String() +
+		`}},"spec":{"size":1}}`
 	kinds := map[string]int{}
 	for _, left := range []int{0, 64 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20} {
 		backend := newRecorder(t)
@@ -36,14 +37,16 @@ func TestNoMemoryForTheAnswerOfAWrite(t *testing.T) {
 			return fmt.Sprintf("HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nETag: \"1\"\r\nContent-Length: %d\r\n\r\n%s", len(answered), answered), true
 		}
 		nc, br := dial(t, startGateway(t, g))
-		send(t, nc, "POST "+widgetsPath+" HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(object))+"\r\n\r\n"+object)
+		send(t, nc, "POST "+widgetsPath+" HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: "+
+			strconv.Itoa(len(object))+"\r\n\r\n"+object)
 		got, _ := readAnswer(t, br, false)
 		switch text := string(got.Content); {
 		case got.StatusCode != 201:
 			t.Errorf("with %d bytes left a write that is done is answered %d: %.400s", left, got.StatusCode, text)
 		case text == answered:
 			kinds["backend's own"]++
-		case strings.Contains(text, `"mode":"Open"`) && strings.Contains(text, note) && strings.Contains(text, `"by":"backend"`):
+		case strings.Contains(text, `"mode":"Open"`) && strings.Contains(text, note) &&
+			strings.Contains(text, `"by":"backend"`):
 			kinds["completed"]++
 		case strings.Contains(text, `"mode":"Open"`) && strings.Contains(text, note):
 			kinds["as it was sent"]++

@@ -25,25 +25,31 @@ func TestMemoryIsAlwaysGivenBack(t *testing.T) {
 	bodies := []struct{ method, target, contentType, body string }{
 		{"POST", collection, "application/json", object(`"size":1`)},
 		{"POST", collection, "application/json", object(`"free":{"x":[` + strings.Repeat("0,", 200_000) + `0]}`)},
-		{"POST", collection, "application/json", object(`"free":{"x":[` + strings.Repeat("0,", 200_000) + `0]`)}, // cut off
+		// cut off
+		{"POST", collection, "application/json", object(`"free":{"x":[` + strings.Repeat("0,", 200_000) + `0]`)},
 		{"POST", collection, "application/json", object(`"words":[` + strings.Repeat(`"one",`, 2999) + `"one"]`)},
 		{"POST", collection, "application/json", object(`"defaulted":[` + strings.Repeat("{},", 30_000) + `{}]`)},
 		{"POST", collection, "application/json", object(`"free":[` + strings.Repeat("1,", 100_000) + `1]`)},
 		{"PUT", collection + "/s1", "application/json", object(`"text":"` + strings.Repeat("a", 500_000) + `"`)},
-		{"PATCH", collection + "/s1", "application/merge-patch+json", `{"spec":{"free":{"b":[` + strings.Repeat("[],", 50_000) + `[]]}}}`},
-		{"PATCH", collection + "/s1", "application/json-patch+json", `[` + strings.Repeat(`{"op":"copy","from":"/spec/free","path":"/spec/more"},`, 20) + `{"op":"remove","path":"/spec/more"}]`},
+		{"PATCH", collection + "/s1", "application/merge-patch+json", `{"spec":{"free":{"b":[` +
+			strings.Repeat("[],", 50_000) + `[]]}}}`},
+		{"PATCH", collection + "/s1", "application/json-patch+json",
+			`[` + strings.Repeat(`{"op":"copy","from":"/spec/free","path":"/spec/more"},`, 20) +
+				`{"op":"remove","path":"/spec/more"}]`},
 		{"POST", "/other", "application/json", `[` + strings.Repeat("1,", 300_000) + `1]`},
 	}
 	random := rand.New(rand.NewPCG(5, 12))
 	for _, limit := range []int64{1, 256 << 10, 2 << 20, 12 << 20, 64 << 20} {
 		t.Run(strconv.FormatInt(limit, 10), func(t *testing.T) {
 			backend := newSink(t, stored)
-			g := gatewayFor(t, t.TempDir(), backend.address, []string{"policies=costly", "memory=" + strconv.FormatInt(limit, 10)})
+			g := gatewayFor(t, t.TempDir(), backend.address,
+				[]string{"policies=costly", "memory=" + strconv.FormatInt(limit, 10)})
 			address := startGateway(t, g)
 			codes := map[string]int{}
 			for range testutil.Amount(60, 15) {
 				b := bodies[random.IntN(len(bodies))]
-				request := b.method + " " + b.target + " HTTP/1.1\r\nHost: gw\r\nContent-Type: " + b.contentType + "\r\nContent-Length: " + strconv.Itoa(len(b.body)) + "\r\n\r\n" + b.body
+				request := b.method + " " + b.target + " HTTP/1.1\r\nHost: gw\r\nContent-Type: " + b.contentType +
+					"\r\nContent-Length: " + strconv.Itoa(len(b.body)) + "\r\n\r\n" + b.body
 				nc, br := dial(t, address)
 				switch random.IntN(4) {
 				case 0: // leaves in the middle
@@ -67,7 +73,8 @@ func TestMemoryIsAlwaysGivenBack(t *testing.T) {
 					t.Errorf("%d are answered %s", codes[code], code)
 				}
 			}
-			testutil.Eventually(t, "all memory is given back", func() bool { return working(g) == 0 && g.BodyBytesInFlight() == 0 })
+			testutil.Eventually(t, "all memory is given back",
+				func() bool { return working(g) == 0 && g.BodyBytesInFlight() == 0 })
 			if working, waiting := g.memory.Working(); working != 0 || waiting != 0 {
 				t.Errorf("%d work still, %d wait", working, waiting)
 			}
@@ -93,13 +100,17 @@ func TestFaultsOfMemory(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			backend := newSink(t, "{}")
-			g := gatewayFor(t, t.TempDir(), backend.address, []string{"policies=costly", "memory=" + strconv.FormatInt(c.limit, 10)})
+			g := gatewayFor(t, t.TempDir(), backend.address,
+				[]string{"policies=costly", "memory=" + strconv.FormatInt(c.limit, 10)})
 			address := startGateway(t, g)
 			occupy(t, g, c.busy)
 			nc, br := dial(t, address)
-			send(t, nc, "POST "+collection+" HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(list))+"\r\n\r\n"+list)
+			send(t, nc, "POST "+collection+
+				" HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(list))+
+				"\r\n\r\n"+list)
 			got, _ := readAnswer(t, br, false)
-			if got.StatusCode != 503 || !strings.Contains(string(got.Content), c.answer) || got.Header.Get("Retry-After") == "" {
+			if got.StatusCode != 503 || !strings.Contains(string(got.Content), c.answer) ||
+				got.Header.Get("Retry-After") == "" {
 				t.Errorf("answered %d, Retry-After %q: %s", got.StatusCode, got.Header.Get("Retry-After"), got.Content)
 			}
 			if n := backend.received.Load(); n != 0 {
@@ -107,7 +118,9 @@ func TestFaultsOfMemory(t *testing.T) {
 			}
 			// What takes little goes on.
 			small := `{"metadata":{"name":"s1"},"spec":{}}`
-			send(t, nc, "POST "+collection+" HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(small))+"\r\n\r\n"+small)
+			send(t, nc, "POST "+collection+
+				" HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(small))+
+				"\r\n\r\n"+small)
 			if got, _ := readAnswer(t, br, false); got.StatusCode >= 300 {
 				t.Errorf("a small request is answered %d: %s", got.StatusCode, got.Content)
 			}
@@ -135,8 +148,8 @@ func occupy(t *testing.T, g *Gateway, n int) {
 	})
 }
 
-// TestMemoryEndsAtAnyEdit: wherever in the defaulting of an object its memory ends, the object reaches the backend whole, or not
-// at all.
+// TestMemoryEndsAtAnyEdit: wherever in the defaulting of an object its memory ends, the object reaches the backend
+// whole, or not at all.
 func TestMemoryEndsAtAnyEdit(t *testing.T) {
 	object := `{"metadata":{"name":"s1"},"spec":{"defaulted":[` + strings.Repeat("{},", 4000) + `{}]}}`
 	request := "POST /apis/example.com/v1/namespaces/team-a/sets HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: " +
@@ -144,7 +157,8 @@ func TestMemoryEndsAtAnyEdit(t *testing.T) {
 	// try returns the code of the answer, and how many bytes reached the backend.
 	try := func(limit int64) (int, int64) {
 		backend := newSink(t, "{}")
-		g := gatewayFor(t, t.TempDir(), backend.address, []string{"policies=costly", "memory=" + strconv.FormatInt(limit, 10)})
+		g := gatewayFor(t, t.TempDir(), backend.address,
+			[]string{"policies=costly", "memory=" + strconv.FormatInt(limit, 10)})
 		nc, br := dial(t, startGateway(t, g))
 		go func() { _, _ = nc.Write([]byte(request)) }()
 		got, _ := readAnswer(t, br, false)
@@ -193,7 +207,8 @@ spec: {policyName: keep, validationActions: [Deny]}
 `
 	var items []string
 	for _, name := range []string{"a", "b"} {
-		items = append(items, `{"metadata":{"name":"`+name+`","resourceVersion":"1"},"data":{"mode":"Locked"},"list":[`+strings.Repeat("1,", 10_000)+`1]}`)
+		items = append(items, `{"metadata":{"name":"`+name+`","resourceVersion":"1"},"data":{"mode":"Locked"},"list":[`+
+			strings.Repeat("1,", 10_000)+`1]}`)
 	}
 	const collection = "/api/v1/namespaces/team-a/configmaps"
 	list := `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + strings.Join(items, ",") + `]}`
@@ -220,7 +235,8 @@ spec: {policyName: keep, validationActions: [Deny]}
 		if limit > 256<<20 {
 			t.Fatal("it is never denied")
 		}
-		g := gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes", "memory=" + strconv.FormatInt(limit, 10)})
+		g := gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"),
+			[]string{"kubernetes", "memory=" + strconv.FormatInt(limit, 10)})
 		nc, br := dial(t, startGateway(t, g))
 		_, _ = io.WriteString(nc, "DELETE "+collection+" HTTP/1.1\r\nHost: gw\r\n\r\n")
 		got, _ := readAnswer(t, br, false)

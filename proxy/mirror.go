@@ -63,8 +63,8 @@ func (c *copier) Copy(m *storage.Message) {
 	}
 }
 
-// copyToMirror sends a copy of a message, and reports false if there is none: the body is not in memory, or takes more of that than
-// there is, or too many copies are on their way.
+// copyToMirror sends a copy of a message, and reports false if there is none: the body is not in memory, or takes more
+// of that than there is, or too many copies are on their way.
 func copyToMirror(r *request, to *mirror, m *storage.Message) bool {
 	g, b := r.gateway, to.to.backend
 	if to.to.obstacle != nil || m.Upload != nil || !g.copies.begin() {
@@ -75,7 +75,8 @@ func copyToMirror(r *request, to *mirror, m *storage.Message) bool {
 		g.copies.end()
 		return false
 	}
-	copied := &upstream.Request{Head: headOfCopy(r, m), Body: slices.Clone(m.Body), HeadOnly: string(m.Method) == http.MethodHead}
+	copied := &upstream.Request{Head: headOfCopy(r, m), Body: slices.Clone(m.Body),
+		HeadOnly: string(m.Method) == http.MethodHead}
 	go func() {
 		var answer message.Response
 		err := b.client.Do(copied, &answer)
@@ -94,8 +95,8 @@ func copyToMirror(r *request, to *mirror, m *storage.Message) bool {
 // copiedHead is the usual size of the head of a copy.
 const copiedHead = 1 << 10
 
-// headOfCopy makes the head of a copy. It has nothing that only the backend of the route is to learn: neither its edits, nor the
-// credentials by which the gateway names the user to it.
+// headOfCopy makes the head of a copy. It has nothing that only the backend of the route is to learn: neither its
+// edits, nor the credentials by which the gateway names the user to it.
 func headOfCopy(r *request, m *storage.Message) []byte {
 	f := r.From
 	f.Edits, f.Lines = r.scope.editing.copies, nil

@@ -20,22 +20,31 @@ import (
 // pieces make up hostile heads.
 var pieces = struct{ lines, values, bodies []string }{
 	lines: []string{
-		"Content-Length: 7", "Content-Length: 0", "Content-Length: 70", "content-length:7", "Content-Length: 7\t", "Content-Length: 07", "Content-Length: +7",
-		"Transfer-Encoding: chunked", "transfer-encoding:chunked", "Transfer-Encoding: identity", "Transfer-Encoding: chunked, chunked", "Transfer-Encoding:\n chunked",
-		"Transfer-Encoding : chunked", "Connection: close", "Connection: keep-alive", "Connection: Content-Length", "Connection: transfer-encoding, host",
-		"Expect: 100-continue", "Expect: 200-ok", "Upgrade: h2c", "HTTP2-Settings: AAA", "Trailer: Content-Length", "TE: trailers", "Host: other", "Host: gw",
-		"X-A: 1", "X-A: \x00", "X_A: 1", "X A: 1", " X-A: 1", ": 1", "X-HTTP-Method-Override: DELETE", "If-Match: \"1\"", "Content-Encoding: identity",
-		"Range: bytes=0-1", "Accept-Encoding: gzip", "Cookie: a=b", "X-Forwarded-For: 1.1.1.1", "Via: 1.1 x", "Content-Type: application/json", "X-A: 1\rX-B: 2",
+		"Content-Length: 7", "Content-Length: 0", "Content-Length: 70", "content-length:7", "Content-Length: 7\t",
+		"Content-Length: 07", "Content-Length: +7",
+		"Transfer-Encoding: chunked", "transfer-encoding:chunked", "Transfer-Encoding: identity",
+		"Transfer-Encoding: chunked, chunked", "Transfer-Encoding:\n chunked",
+		"Transfer-Encoding : chunked", "Connection: close", "Connection: keep-alive", "Connection: Content-Length",
+		"Connection: transfer-encoding, host",
+		"Expect: 100-continue", "Expect: 200-ok", "Upgrade: h2c", "HTTP2-Settings: AAA", "Trailer: Content-Length",
+		"TE: trailers", "Host: other", "Host: gw",
+		"X-A: 1", "X-A: \x00", "X_A: 1", "X A: 1", " X-A: 1", ": 1", "X-HTTP-Method-Override: DELETE",
+		"If-Match: \"1\"", "Content-Encoding: identity",
+		"Range: bytes=0-1", "Accept-Encoding: gzip", "Cookie: a=b", "X-Forwarded-For: 1.1.1.1", "Via: 1.1 x",
+		"Content-Type: application/json", "X-A: 1\rX-B: 2",
 	},
-	values: []string{"\r\n", "\n", "\r", " ", "\t", "\x00", "\x0b", "\x7f", "\xff", ":", ";", ",", "0", "%", "/", "..", "?", "#", "HTTP/1.1", "HTTP/1.0", "GET ", "POST "},
+	values: []string{"\r\n", "\n", "\r", " ", "\t", "\x00", "\x0b", "\x7f", "\xff", ":", ";", ",", "0", "%", "/", "..",
+		"?", "#", "HTTP/1.1", "HTTP/1.0", "GET ", "POST "},
 	bodies: []string{
-		body7, "7\r\n" + body7 + "\r\n0\r\n\r\n", "7;a=b\r\n" + body7 + "\r\n0\r\nX-A: 1\r\n\r\n", "07\r\n" + body7 + "\r\n0\r\n\r\n", "0x7\r\n" + body7 + "\r\n0\r\n\r\n",
-		"7\n" + body7 + "\n0\n\n", "7\r\n" + body7 + "0\r\n\r\n", "0\r\n\r\n", "", "[]", "{", "-1\r\n", "ffffffffffffffff\r\n" + body7,
+		body7, "7\r\n" + body7 + "\r\n0\r\n\r\n", "7;a=b\r\n" + body7 + "\r\n0\r\nX-A: 1\r\n\r\n", "07\r\n" + body7 +
+			"\r\n0\r\n\r\n", "0x7\r\n" + body7 + "\r\n0\r\n\r\n",
+		"7\n" + body7 + "\n0\n\n", "7\r\n" + body7 + "0\r\n\r\n", "0\r\n\r\n", "", "[]", "{", "-1\r\n",
+		"ffffffffffffffff\r\n" + body7,
 	},
 }
 
-// mutated is a request that may be good or bad, and another behind it that only who reads the framing of the first in another
-// way than the gateway finds.
+// mutated is a request that may be good or bad, and another behind it that only who reads the framing of the first in
+// another way than the gateway finds.
 func mutated(r *rand.Rand) string {
 	pick := func(from []string) string { return from[r.IntN(len(from))] }
 	method := pick([]string{"POST", "POST", "POST", "GET", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"})
@@ -97,14 +106,16 @@ func TestMutatedRequests(t *testing.T) {
 		arrived := backend.Take()
 		n, err := readRequests(arrived)
 		if err != nil {
-			t.Fatalf("seed %d: the backend got what net/http does not read: %v\n%q\nof\n%q", seed, err, arrived, message)
+			t.Fatalf("seed %d: the backend got what net/http does not read: %v\n%q\nof\n%q", seed, err, arrived,
+				message)
 		}
 		admitted := 0
 		for i, a := range got {
 			if a.Header.Get("X-Backend") != "" {
 				admitted++
 			}
-			if a.StatusCode == 400 && !a.Close && !bytes.Contains(a.Content, []byte(`"kind":"Status"`)) && a.Request.Method != "HEAD" {
+			if a.StatusCode == 400 && !a.Close && !bytes.Contains(a.Content, []byte(`"kind":"Status"`)) &&
+				a.Request.Method != "HEAD" {
 				t.Errorf("seed %d: answer %d is no Status: %q of\n%q", seed, i, a.Content, message)
 			}
 			if a.Close && i != len(got)-1 {
@@ -112,7 +123,8 @@ func TestMutatedRequests(t *testing.T) {
 			}
 		}
 		if n != admitted {
-			t.Errorf("seed %d: the backend got %d requests and answered %d\n%q\nof\n%q", seed, n, admitted, arrived, message)
+			t.Errorf("seed %d: the backend got %d requests and answered %d\n%q\nof\n%q", seed, n, admitted, arrived,
+				message)
 		}
 		if len(got) > strings.Count(message, "HTTP/1.")+1 {
 			t.Errorf("seed %d: %d answers to\n%q", seed, len(got), message)
@@ -188,7 +200,8 @@ func readRequests(raw string) (n int, err error) {
 			return n, fmt.Errorf("the request behind has a body")
 		}
 		for name := range r.Header {
-			if strings.ContainsAny(name, "_ ") || strings.HasPrefix(name, "X-Remote") || name == "Upgrade" || name == "Expect" || name == "Trailer" || name == "Connection" {
+			if strings.ContainsAny(name, "_ ") || strings.HasPrefix(name, "X-Remote") || name == "Upgrade" ||
+				name == "Expect" || name == "Trailer" || name == "Connection" {
 				return n, fmt.Errorf("it has the header %s", name)
 			}
 		}

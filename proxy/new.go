@@ -83,13 +83,18 @@ func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 		return nil, err
 	}
 	g.served = server.Options{
-		Listeners: g.listening.set, HandshakeFailed: s.metrics.HandshakeFailed, BadProxyHeader: s.metrics.BadProxyHeader,
-		HeadTimeout: c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
-		IdleTimeout: c.Timeouts.IdleTimeoutSeconds.Duration(), WriteTimeout: c.Timeouts.WriteTimeoutSeconds.Duration(),
+		Listeners: g.listening.set, HandshakeFailed: s.metrics.HandshakeFailed,
+		BadProxyHeader: s.metrics.BadProxyHeader,
+		HeadTimeout:    c.Timeouts.HeaderDeadlineSeconds.Duration(),
+		BodyTimeout:    c.Timeouts.BodyDeadlineSeconds.Duration(),
+		IdleTimeout:    c.Timeouts.IdleTimeoutSeconds.Duration(), WriteTimeout: c.Timeouts.WriteTimeoutSeconds.Duration(),
 		UpgradeIdleTimeout: c.Timeouts.UpgradeIdleTimeoutSeconds.Duration(),
-		HTTP2:              server.HTTP2{IsOff: !c.HTTP2.Enabled, MaxConcurrentStreams: int(c.HTTP2.MaxConcurrentStreams), Flooded: s.metrics.Flooded},
-		HeadBytes:          int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
-		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, Forwarded: c.ForwardedHeader == config.Forwarded, MaxConns: descriptors.Now().Clients(int(c.Limits.Connections), c.BackendConnections()),
+		HTTP2: server.HTTP2{IsOff: !c.HTTP2.Enabled,
+			MaxConcurrentStreams: int(c.HTTP2.MaxConcurrentStreams), Flooded: s.metrics.Flooded},
+		HeadBytes: int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
+		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes,
+		Forwarded: c.ForwardedHeader == config.Forwarded, MaxConns: descriptors.Now().Clients(int(c.Limits.Connections),
+			c.BackendConnections()),
 		MinReadRate: c.Limits.DrainBytesPerSecond, TooSlow: s.metrics.SlowReaderCut,
 		ClientOf: g.clientOf, Overloaded: func(what server.Overload) { s.metrics.Overloaded(string(what)) },
 		RetryAfter: new(ratelimit.Drops).Add, Memory: s.memory.Memory, Log: s.log, Panicked: answerPanic,
@@ -120,7 +125,8 @@ func largestBody(c *config.Configuration) int64 {
 func (g *Gateway) limitsOn(c *config.Configuration, u *config.UpstreamSpec, r *config.Route) storage.Limits {
 	limits := limitsOf(&c.Limits, cmp.Or(r.BodyBytes, c.Limits.BodyBytes))
 	limits.Upload, limits.Refused = r.BodyBytes, g.requestLimits.Refused
-	limits.Timeouts = upstream.RequestTimeouts{Answer: r.ResponseTimeoutSeconds.Duration(), Body: r.BodyTimeoutSeconds.Duration()}
+	limits.Timeouts = upstream.RequestTimeouts{Answer: r.ResponseTimeoutSeconds.Duration(),
+		Body: r.BodyTimeoutSeconds.Duration()}
 	if u != nil {
 		limits.ContinuesWrites, limits.LastsCalls = u.ContinuesWrites(r), u.LastsCalls(r)
 	}
@@ -129,7 +135,8 @@ func (g *Gateway) limitsOn(c *config.Configuration, u *config.UpstreamSpec, r *c
 
 // TLSFiles are the files of a listener that speaks TLS.
 func TLSFiles(t *config.ListenerTLS) credentials.ServerFiles {
-	f := credentials.ServerFiles{Cert: t.CertFile, Key: t.KeyFile, ClientCA: t.ClientCAFile, MinVersion: tls.VersionTLS12}
+	f := credentials.ServerFiles{Cert: t.CertFile, Key: t.KeyFile, ClientCA: t.ClientCAFile,
+		MinVersion: tls.VersionTLS12}
 	if t.MinVersion == config.VersionTLS13 {
 		f.MinVersion = tls.VersionTLS13
 	}
@@ -147,8 +154,8 @@ func TLSFiles(t *config.ListenerTLS) credentials.ServerFiles {
 	return f
 }
 
-// ownRoutes makes the backends of the configuration, or takes them over from a Gateway before, and returns the routes that lead
-// to them.
+// ownRoutes makes the backends of the configuration, or takes them over from a Gateway before, and returns the routes
+// that lead to them.
 func (g *Gateway) ownRoutes(r *routeTable, o *Options, before *Gateway) (own []*route, err error) {
 	c := o.Config
 	specs := make(map[string]*config.UpstreamSpec, len(c.Upstreams))
@@ -172,18 +179,22 @@ func (g *Gateway) ownRoutes(r *routeTable, o *Options, before *Gateway) (own []*
 		u := specs[one.Upstream]
 		from, to := u.Prefixes(&one)
 		own = append(own, &route{
-			host: one.Host, spans: []span{{from, to}}, backend: b, rules: rewrite.New(from, to, u.HostOn(&one), u.Authorities()...),
+			host: one.Host, spans: []span{{from, to}}, backend: b,
+			rules:       rewrite.New(from, to, u.HostOn(&one), u.Authorities()...),
 			place:       resource.Place{Host: one.Host, Upstream: one.Upstream, Route: one.Name},
 			way:         telemetry.Way{Route: one.Name, Upstream: one.Upstream},
-			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), errorTemplate: u.ErrorTemplateOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, u, &one),
+			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one),
+			errorTemplate: u.ErrorTemplateOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, u, &one),
 		})
 	}
 	return own, nil
 }
 
 // newBackend makes a backend, in place of one before with other settings if there is one.
-func (s *common) newBackend(u *config.UpstreamSpec, peer *credentials.Peer, before *backend, asksVersions bool) (*backend, error) {
-	b := &backend{name: u.Name, settings: u, files: s.files.Part(), host: u.Authority(), base: u.BasePath(), credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), kind: kindOf(u.Dialect)}
+func (s *common) newBackend(u *config.UpstreamSpec, peer *credentials.Peer, before *backend,
+	asksVersions bool) (*backend, error) {
+	b := &backend{name: u.Name, settings: u, files: s.files.Part(), host: u.Authority(), base: u.BasePath(),
+		credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), kind: kindOf(u.Dialect)}
 	b.comparisons = &plain.Comparisons{Found: s.versionsFound(u.Name), Asks: asksVersions}
 	if err := s.connect(b, u, peer, before); err != nil {
 		b.files.Close()
@@ -235,8 +246,8 @@ func (g *Gateway) Serve(ln net.Listener) error { return g.server.Serve(ln) }
 // Addresses are those on which to listen.
 func (g *Gateway) Addresses() []string { return g.listening.set.Addresses() }
 
-// Attach returns what serves the connections of ln, which listens on one of the Addresses, until Leave or Shutdown; it returns
-// nil then.
+// Attach returns what serves the connections of ln, which listens on one of the Addresses, until Leave or Shutdown; it
+// returns nil then.
 func (g *Gateway) Attach(address string, ln net.Listener) (serve func() error) {
 	return g.server.Attach(address, ln)
 }
@@ -244,17 +255,19 @@ func (g *Gateway) Attach(address string, ln net.Listener) (serve func() error) {
 // Leave closes the listener of an address.
 func (g *Gateway) Leave(address string) { g.server.Leave(address) }
 
-// BeginDrain makes each answer the last of its connection, so that clients connect to another gateway. Requests are still
-// served.
+// BeginDrain makes each answer the last of its connection, so that clients connect to another gateway. Requests are
+// still served.
 func (g *Gateway) BeginDrain() { g.server.BeginDrain() }
 
-// Drain begins a drain, and serves on until the requests in progress are done. When requests is done, all but those that would
-// last are cut; upgraded connections and logs that are followed end with lasting. It returns how many of the latter were ended.
+// Drain begins a drain, and serves on until the requests in progress are done. When requests is done, all but those
+// that would last are cut; upgraded connections and logs that are followed end with lasting. It returns how many of the
+// latter were ended.
 func (g *Gateway) Drain(requests, lasting context.Context) (ended int, err error) {
 	return g.server.Drain(requests, lasting)
 }
 
-// Shutdown stops accepting, ends what would last, waits for the other requests in progress up to the end of ctx, and closes the backends' connections.
+// Shutdown stops accepting, ends what would last, waits for the other requests in progress up to the end of ctx, and
+// closes the backends' connections.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	err := g.server.Shutdown(ctx)
 	g.letGo()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNulls: null for a field with a default is a value, unless the document, a path or an operation lets the default take
-// its place. Then the client learns of each one.
+// TestNulls: null for a field with a default is a value, unless the document, a path or an operation lets the default
+// take its place. Then the client learns of each one.
 func TestNulls(t *testing.T) {
 	const text = `
 openapi: 3.0.3

@@ -36,7 +36,8 @@ func watch(t *testing.T, backend *recorder, files string, words ...string) *watc
 	t.Helper()
 	w := &watched{}
 	var err error
-	w.log, err = telemetry.OpenLog(&w.out, telemetry.LogOptions{Level: "Debug", Access: telemetry.AccessOptions{Refused: true, OneIn: 1}})
+	w.log, err = telemetry.OpenLog(&w.out,
+		telemetry.LogOptions{Level: "Debug", Access: telemetry.AccessOptions{Refused: true, OneIn: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,8 @@ metadata: {name: few-reads}
 spec: {match: {verbs: [get], apiGroups: [example.com], resources: [widgets]}, requests: 1, periodSeconds: 60}
 `
 
-// TestVersionInLog: each version has one spelling, whether the request was served or refused, by which part of the gateway it may be.
+// TestVersionInLog: each version has one spelling, whether the request was served or refused, by which part of the
+// gateway it may be.
 func TestVersionInLog(t *testing.T) {
 	w := watch(t, newRecorder(t), t.TempDir(), "kubernetes")
 	for _, version := range []string{"1.0", "1.1", "1.2", "2.0", "3.0"} {
@@ -114,7 +116,8 @@ func TestVersionInLog(t *testing.T) {
 	c.Read(t, 1, 3)
 	log := w.lines(t)
 	var got []string
-	for _, m := range regexp.MustCompile(`http\.response\.status_code=(\d+).*?(?: network\.protocol\.version=(\S+)|\n)`).FindAllStringSubmatch(log, -1) {
+	for _, m := range regexp.MustCompile(
+		`http\.response\.status_code=(\d+).*?(?: network\.protocol\.version=(\S+)|\n)`).FindAllStringSubmatch(log, -1) {
 		got = append(got, m[1]+" "+m[2])
 	}
 	slices.Sort(got)
@@ -174,7 +177,8 @@ func TestRequestID(t *testing.T) {
 		{name: "empty", target: "/x", own: []string{""}, backed: []string{"", "*"}},
 		{name: "refused", target: nowhere, answer: []string{"*"}},
 		{name: "refused, the client's", target: nowhere, own: []string{"abc"}, answer: []string{"abc"}},
-		{name: "on all answers", shown: config.IDsOnAnswers, target: "/x", own: []string{"abc"}, backed: []string{"abc"}, answer: []string{"abc"}},
+		{name: "on all answers", shown: config.IDsOnAnswers, target: "/x", own: []string{"abc"},
+			backed: []string{"abc"}, answer: []string{"abc"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := gatewayFor(t, "testdata/policies/widgets.yaml", strings.TrimPrefix(backend.URL, "http://"), nil)
@@ -314,7 +318,8 @@ func TestOutputsHaveNoSecrets(t *testing.T) {
 			t.Errorf("%s have a secret:\n%s", name, text)
 		}
 	}
-	for _, expected := range []string{"audit annotations", "a policy failed and is set to be ignored", "gateway.policy=refused"} {
+	for _, expected := range []string{"audit annotations", "a policy failed and is set to be ignored",
+		"gateway.policy=refused"} {
 		if !strings.Contains(outputs["log"], expected) {
 			t.Errorf("the log does not have %q:\n%s", expected, outputs["log"])
 		}
@@ -347,7 +352,9 @@ func spansText(spans tracetest.SpanStubs) string {
 	}
 	parents := map[trace.SpanID]bool{}
 	for _, s := range spans {
-		if !slices.ContainsFunc(spans, func(o tracetest.SpanStub) bool { return o.SpanContext.SpanID() == s.Parent.SpanID() }) && !parents[s.Parent.SpanID()] {
+		if !slices.ContainsFunc(spans,
+			func(o tracetest.SpanStub) bool { return o.SpanContext.SpanID() == s.Parent.SpanID() }) &&
+			!parents[s.Parent.SpanID()] {
 			parents[s.Parent.SpanID()] = true
 			write(s.Parent.SpanID(), "")
 		}
@@ -369,7 +376,8 @@ func (w *watched) traced(t *testing.T, perMillion int32) *tracetest.InMemoryExpo
 func newTracer(t *testing.T, perMillion int32) (*tracing.Tracer, *tracetest.InMemoryExporter) {
 	t.Helper()
 	kept := tracetest.NewInMemoryExporter()
-	tracer, err := tracing.New(context.Background(), tracing.Options{Exporter: kept, Endpoint: "http://127.0.0.1:1", PerMillion: perMillion})
+	tracer, err := tracing.New(context.Background(), tracing.Options{Exporter: kept, Endpoint: "http://127.0.0.1:1",
+		PerMillion: perMillion})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +419,8 @@ func TestSpans(t *testing.T) {
 		line := "traceparent: 00-0af7651916cd43dd8448eb211c80319c-" + s.SpanContext.SpanID().String() + "-01\r\n"
 		isSent = isSent || s.SpanKind == trace.SpanKindClient && strings.Contains(seen, line)
 	}
-	if !isSent || strings.Count(strings.ToLower(seen), "traceparent") != 2 || !strings.Contains(seen, "Tracestate: a=b\r\n") {
+	if !isSent || strings.Count(strings.ToLower(seen), "traceparent") != 2 ||
+		!strings.Contains(seen, "Tracestate: a=b\r\n") {
 		t.Errorf("the backend got\n%s", seen)
 	}
 }
@@ -446,7 +455,8 @@ func TestUnsampled(t *testing.T) {
 	}
 }
 
-// With the names of OpenTelemetry each request and each exchange with a backend is measured, by what the conventions ask for.
+// With the names of OpenTelemetry each request and each exchange with a backend is measured, by what the conventions
+// ask for.
 func TestExchangesAreMeasured(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/cut" {

@@ -47,8 +47,8 @@ func pass(r *request, a attempt) error {
 	return r.scope.storage.Pass(a.Write)
 }
 
-// admitUnread is the way of an object in protobuf that a later version of Kubernetes has made. The backend shows what it would
-// store; that is admitted, and the client's own bytes are sent on.
+// admitUnread is the way of an object in protobuf that a later version of Kubernetes has made. The backend shows what
+// it would store; that is admitted, and the client's own bytes are sent on.
 func admitUnread(r *request, a attempt) error {
 	a.Source = r.Body
 	backend := r.scope.storage.Shower()
@@ -60,7 +60,8 @@ func admitUnread(r *request, a attempt) error {
 		switch {
 		case version == "":
 			return unreadable(r, "name the `metadata.resourceVersion` that it replaces, or be JSON")
-		case uid == "" && storage.NamesObject(&a.Info, r.Resource) && r.scope.rules.policies.Concerns(&a.Info, admission.Create):
+		case uid == "" && storage.NamesObject(&a.Info, r.Resource) &&
+			r.scope.rules.policies.Concerns(&a.Info, admission.Create):
 			// A server ignores the version of an object that is gone by then, and creates it.
 			return unreadable(r, "name the `metadata.uid` of the object that it replaces, or be JSON")
 		}

@@ -46,7 +46,8 @@ func (s *shownServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	s.got = append(s.got, strings.TrimSpace(fmt.Sprint(r.Method, " ", r.RequestURI, " ", r.Header.Get("Content-Type"), " ", r.Header.Get("Content-Encoding"))))
+	s.got = append(s.got, strings.TrimSpace(fmt.Sprint(r.Method, " ", r.RequestURI, " ", r.Header.Get("Content-Type"),
+		" ", r.Header.Get("Content-Encoding"))))
 	switch {
 	case r.URL.Path == "/version":
 		_, _ = io.WriteString(w, `{"major":"1","minor":"38","gitVersion":"v1.38.0"}`)
@@ -107,14 +108,17 @@ const protobufType = "application/vnd.kubernetes.protobuf"
 // TestUnread: a body that no rule reads passes as it came, whatever it is (RES-7).
 func TestUnread(t *testing.T) {
 	server := newShownServer(t)
-	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, smallPods), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
+	url := "http://" + startGateway(t,
+		gatewayFor(t, policiestest.Write(t, smallPods), strings.TrimPrefix(server.URL, "http://"),
+			[]string{"kubernetes"}))
 	const secrets = "/api/v1/namespaces/team-a/secrets"
 	for _, c := range []struct{ about, method, path, contentType, encoding, body string }{
 		{"protobuf of a later version", "POST", secrets, protobufType, "", ofLater(t, metav1.ObjectMeta{Name: "p"})},
 		{"protobuf that is none", "PUT", secrets + "/a", protobufType, "", "k8s\x00\xff\xff"},
 		{"protobuf of a kind that nobody knows", "POST", "/apis/example.com/v9/things", protobufType, "", "k8s\x00"},
 		{"CBOR", "POST", secrets, "application/cbor", "", inCBORBody(t, map[string]any{"a": 1})},
-		{"CBOR to apply", "PATCH", secrets + "/a", "application/apply-patch+cbor", "", inCBORBody(t, map[string]any{"a": 1})},
+		{"CBOR to apply", "PATCH", secrets + "/a", "application/apply-patch+cbor", "",
+			inCBORBody(t, map[string]any{"a": 1})},
 		{"CBOR that is none", "POST", secrets, "application/cbor", "", "\xff"},
 		{"XML", "POST", secrets, "application/xml", "", "<a/>"},
 		{"a type with a parameter", "POST", secrets, "application/json;profile=x", "", "{}"},
@@ -123,16 +127,20 @@ func TestUnread(t *testing.T) {
 		{"no type", "POST", secrets, "", "", `{"a":1}`},
 		{"nothing", "POST", secrets, "application/json", "", ""},
 		{"an encoding", "POST", secrets, "application/json", "zstd", "\x28\xb5\x2f\xfd"},
-		{"a subresource", "PUT", "/api/v1/namespaces/team-a/pods/p/status", protobufType, "", ofLater(t, metav1.ObjectMeta{Name: "p"})},
-		{"another operation", "DELETE", "/api/v1/namespaces/team-a/pods/p", "application/cbor", "", inCBORBody(t, map[string]any{"kind": "DeleteOptions"})},
-		{"options of a later version", "DELETE", "/api/v1/namespaces/team-a/pods/p", protobufType, "", ofLater(t, metav1.ObjectMeta{Name: "p"})},
+		{"a subresource", "PUT", "/api/v1/namespaces/team-a/pods/p/status", protobufType, "",
+			ofLater(t, metav1.ObjectMeta{Name: "p"})},
+		{"another operation", "DELETE", "/api/v1/namespaces/team-a/pods/p", "application/cbor", "",
+			inCBORBody(t, map[string]any{"kind": "DeleteOptions"})},
+		{"options of a later version", "DELETE", "/api/v1/namespaces/team-a/pods/p", protobufType, "",
+			ofLater(t, metav1.ObjectMeta{Name: "p"})},
 		{"options that cannot be read", "DELETE", "/api/v1/namespaces/team-a/pods", "application/xml", "", "<a/>"},
 		{"a path of no resource", "POST", "/login", "application/x-www-form-urlencoded", "", "user=a"},
 	} {
 		code, answer := sendBody(t, c.method, url+c.path, c.contentType, c.encoding, c.body)
 		got, body := server.take()
 		got = strings.TrimPrefix(got, "GET /version\n") // options may ask for a dry run
-		if want := strings.TrimSpace(fmt.Sprint(c.method, " ", c.path, " ", c.contentType, " ", c.encoding)); code != 200 || got != want || body != c.body {
+		if want := strings.TrimSpace(fmt.Sprint(c.method, " ", c.path, " ", c.contentType, " ",
+			c.encoding)); code != 200 || got != want || body != c.body {
 			t.Errorf("%s: answered %d %s\nsent %s %q\nwant %s %q", c.about, code, answer, got, body, want, c.body)
 		}
 	}
@@ -144,7 +152,8 @@ func sendBody(t *testing.T, method, url, contentType, encoding, body string) (co
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"Content-Type": contentType, "Content-Encoding": encoding, "Accept": protobufType + ", */*"} {
+	for name, value := range map[string]string{"Content-Type": contentType, "Content-Encoding": encoding,
+		"Accept": protobufType + ", */*"} {
 		if value != "" {
 			r.Header.Set(name, value)
 		}
@@ -193,10 +202,13 @@ metadata: {name: changes}
 spec: {policyName: changes, validationActions: [Deny]}
 `
 	server := newShownServer(t)
-	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, smallPods+mutates), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
+	url := "http://" + startGateway(t,
+		gatewayFor(t, policiestest.Write(t, smallPods+mutates), strings.TrimPrefix(server.URL, "http://"),
+			[]string{"kubernetes"}))
 	named, versioned := metav1.ObjectMeta{Name: "p"}, metav1.ObjectMeta{Name: "p", ResourceVersion: "7", UID: "u"}
 	shown := func(name string) string {
-		return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","namespace":"team-a","uid":"u","resourceVersion":"7","labels":{"a":"b"}}}`
+		return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name +
+			`","namespace":"team-a","uid":"u","resourceVersion":"7","labels":{"a":"b"}}}`
 	}
 	const field15 = "it must not have a field 15, which this version of the gateway does not know"
 	const services = "/api/v1/namespaces/team-a/services/p"
@@ -209,15 +221,25 @@ spec: {policyName: changes, validationActions: [Deny]}
 		answer              string
 		asked               string // of the server, but for its version
 	}{
-		{"what is admitted", "POST", pods, named, 201, shown("p"), 200, "", "POST " + pods + "?dryRun=All TYPE\nPOST " + pods + " TYPE"},
-		{"what is denied", "POST", pods, named, 201, shown("bad"), 422, "may not be bad", "POST " + pods + "?dryRun=All TYPE"},
-		{"what the server refuses", "POST", pods, named, 409, `{"kind":"Status","apiVersion":"v1","message":"is there"}`, 409, "is there", "POST " + pods + "?dryRun=All TYPE"},
-		{"an update", "PUT", pods + "/p", versioned, 200, shown("p"), 200, "", "PUT " + pods + "/p?dryRun=All TYPE\nPUT " + pods + "/p TYPE"},
-		{"an update that is compared", "PUT", services, versioned, 200, shown("p"), 200, "", "PUT " + services + "?dryRun=All TYPE\nGET " + services + "\nPUT " + services + " TYPE"},
+		{"what is admitted", "POST", pods, named, 201, shown("p"), 200, "", "POST " + pods + "?dryRun=All TYPE\nPOST " +
+			pods + " TYPE"},
+		{"what is denied", "POST", pods, named, 201, shown("bad"), 422, "may not be bad",
+			"POST " + pods + "?dryRun=All TYPE"},
+		{"what the server refuses", "POST", pods, named, 409,
+			`{"kind":"Status","apiVersion":"v1","message":"is there"}`, 409, "is there",
+			"POST " + pods + "?dryRun=All TYPE"},
+		{"an update", "PUT", pods + "/p", versioned, 200, shown("p"), 200, "",
+			"PUT " + pods + "/p?dryRun=All TYPE\nPUT " + pods + "/p TYPE"},
+		{"an update that is compared", "PUT", services, versioned, 200, shown("p"), 200, "", "PUT " + services +
+			"?dryRun=All TYPE\nGET " + services + "\nPUT " + services + " TYPE"},
 		{"an update of no version", "PUT", pods + "/p", named, 200, "", 400, field15 + ". Policies or schemas are about the object: the body must name the `metadata.resourceVersion` that it replaces, or be JSON, or the gateway must be upgraded", ""},
-		{"an eviction", "POST", pods + "/p/eviction", named, 201, `{"kind":"Status","apiVersion":"v1","status":"Success"}`, 400, "the backend cannot show what it makes of it", "POST " + pods + "/p/eviction?dryRun=All TYPE"},
-		{"what policies change", "POST", "/api/v1/namespaces/team-a/configmaps", named, 201, shown("p"), 400, "be JSON, for policies may change the object", ""},
-		{"what cannot be read", "POST", pods, named, 201, "[]", 502, "must be a JSON object", "POST " + pods + "?dryRun=All TYPE"},
+		{"an eviction", "POST", pods + "/p/eviction", named, 201,
+			`{"kind":"Status","apiVersion":"v1","status":"Success"}`, 400,
+			"the backend cannot show what it makes of it", "POST " + pods + "/p/eviction?dryRun=All TYPE"},
+		{"what policies change", "POST", "/api/v1/namespaces/team-a/configmaps", named, 201, shown("p"), 400,
+			"be JSON, for policies may change the object", ""},
+		{"what cannot be read", "POST", pods, named, 201, "[]", 502, "must be a JSON object",
+			"POST " + pods + "?dryRun=All TYPE"},
 	} {
 		server.mu.Lock()
 		server.code, server.shown = c.code, c.shown
@@ -226,13 +248,17 @@ spec: {policyName: changes, validationActions: [Deny]}
 		code, answer := sendBody(t, c.method, url+c.path, protobufType, "", sent)
 		got, body := server.take()
 		got = strings.TrimPrefix(got, "GET /version\n")
-		if code != c.want || !strings.Contains(answer, c.answer) || got != strings.ReplaceAll(c.asked, "TYPE", protobufType) || code == 200 && body != sent {
+		if code != c.want || !strings.Contains(answer, c.answer) ||
+			got != strings.ReplaceAll(c.asked, "TYPE", protobufType) || code == 200 && body != sent {
 			t.Errorf("%s: answered %d %s\nsent %s %q\nwant %d %s", c.about, code, answer, got, body, c.want, c.asked)
 		}
 	}
 	ordinary := newOrdinaryAPI(t)
-	before := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, smallPods), strings.TrimPrefix(ordinary.URL, "http://"), []string{"kubernetes"}))
-	if code, answer := sendBody(t, "POST", before+pods, protobufType, "", ofLater(t, named)); code != 502 || !strings.Contains(answer, "has not proved to be a Kubernetes API server") {
+	before := "http://" + startGateway(t,
+		gatewayFor(t, policiestest.Write(t, smallPods), strings.TrimPrefix(ordinary.URL, "http://"),
+			[]string{"kubernetes"}))
+	if code, answer := sendBody(t, "POST", before+pods, protobufType, "", ofLater(t, named)); code != 502 ||
+		!strings.Contains(answer, "has not proved to be a Kubernetes API server") {
 		t.Errorf("before what is no API server it is answered %d %s", code, answer)
 	}
 	if _, written := ordinary.counts(); len(written) > 0 {
@@ -279,7 +305,8 @@ spec: {policyName: options, validationActions: [Deny]}
 	read := object("Pod", "p") // as clients send back what they have read
 	read["metadata"] = map[string]any{"name": "p", "uid": "u", "resourceVersion": "7"}
 	server := newShownServer(t)
-	g := gatewayFor(t, policiestest.Write(t, smallPods+labels), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"})
+	g := gatewayFor(t, policiestest.Write(t, smallPods+labels), strings.TrimPrefix(server.URL, "http://"),
+		[]string{"kubernetes"})
 	url := "http://" + startGateway(t, g)
 	for _, c := range []struct {
 		about, method, path, contentType string
@@ -291,21 +318,30 @@ spec: {policyName: options, validationActions: [Deny]}
 		{"what is admitted", "POST", pods, "application/cbor", object("Pod", "p"), 200, "", "application/cbor", ""},
 		{"what is denied", "POST", pods, "application/cbor", object("Pod", "bad"), 422, "may not be bad", "", ""},
 		{"an update", "PUT", pods + "/p", "application/cbor", read, 200, "", "application/cbor", ""},
-		{"what contradicts the URL", "PUT", pods + "/q", "application/cbor", object("Pod", "p"), 400, "does not match the name on the URL", "", ""},
+		{"what contradicts the URL", "PUT", pods + "/q", "application/cbor", object("Pod", "p"), 400,
+			"does not match the name on the URL", "", ""},
 		{"what policies change", "POST", maps, "application/cbor", object("ConfigMap", "p"), 200, "", "application/json", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p","labels":{"a":"b"}}}`},
-		{"what is applied", "PATCH", pods + "/p?fieldManager=m", "application/apply-patch+cbor", object("Pod", "p"), 200, "",
-			"application/apply-patch+yaml", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","resourceVersion":"7"}}`},
-		{"what is applied, and policies change", "PATCH", maps + "/p?fieldManager=m", "application/apply-patch+cbor", object("ConfigMap", "p"), 200, "",
+		{"what is applied", "PATCH", pods + "/p?fieldManager=m", "application/apply-patch+cbor", object("Pod", "p"),
+			200, "",
+			"application/apply-patch+yaml",
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","resourceVersion":"7"}}`},
+		{"what is applied, and policies change", "PATCH", maps + "/p?fieldManager=m", "application/apply-patch+cbor",
+			object("ConfigMap", "p"), 200, "",
 			"application/apply-patch+yaml", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p","labels":{"a":"b"},"resourceVersion":"7"}}`},
-		{"options of a deletion", "DELETE", pods + "/p", "application/cbor", object("DeleteOptions", "", "propagationPolicy", "Background"), 200, "",
+		{"options of a deletion", "DELETE", pods + "/p", "application/cbor",
+			object("DeleteOptions", "", "propagationPolicy", "Background"), 200, "",
 			"application/json", `{"apiVersion":"v1","kind":"DeleteOptions","metadata":{"name":""},"propagationPolicy":"Background","preconditions":{"resourceVersion":"7"}}`},
-		{"options that are denied", "DELETE", pods + "/p", "application/cbor", object("DeleteOptions", "", "propagationPolicy", "Orphan"), 422, "may not orphan", "", ""},
-		{"another patch", "PATCH", pods + "/p", "application/merge-patch+cbor", object("Pod", "p"), 415, "application/apply-patch+yaml", "", ""},
+		{"options that are denied", "DELETE", pods + "/p", "application/cbor",
+			object("DeleteOptions", "", "propagationPolicy", "Orphan"), 422, "may not orphan", "", ""},
+		{"another patch", "PATCH", pods + "/p", "application/merge-patch+cbor", object("Pod", "p"), 415,
+			"application/apply-patch+yaml", "", ""},
 		{"with a parameter", "POST", pods, "application/cbor;charset=utf-8", object("Pod", "p"), 415, "", "", ""},
-		{"a number as key", "POST", pods, "application/cbor", map[int]int{1: 1}, 400, "the keys of maps must be strings", "", ""},
+		{"a number as key", "POST", pods, "application/cbor", map[int]int{1: 1}, 400,
+			"the keys of maps must be strings", "", ""},
 	} {
 		server.mu.Lock()
-		server.code, server.shown = 200, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","resourceVersion":"7"}}`
+		server.code, server.shown = 200,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","resourceVersion":"7"}}`
 		server.mu.Unlock()
 		sent := inCBORBody(t, c.body)
 		code, answer := sendBody(t, c.method, url+c.path, c.contentType, "", sent)
@@ -313,7 +349,8 @@ spec: {policyName: options, validationActions: [Deny]}
 		if c.sent != "" {
 			sent = c.sent
 		}
-		if code != c.want || !strings.Contains(answer, c.answer) || code == 200 && (body != sent || !strings.HasSuffix(got, " "+c.sentAs)) || code != 200 && body != "" {
+		if code != c.want || !strings.Contains(answer, c.answer) || code == 200 &&
+			(body != sent || !strings.HasSuffix(got, " "+c.sentAs)) || code != 200 && body != "" {
 			t.Errorf("%s: answered %d %s\nsent %s %q\nwant %d %q", c.about, code, answer, got, body, c.want, sent)
 		}
 	}
@@ -326,12 +363,15 @@ spec: {policyName: options, validationActions: [Deny]}
 func TestUnreadIsRecorded(t *testing.T) {
 	const policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Request, omitStages: [RequestReceived]}]\n"
 	server, to := newShownServer(t), &keptEvents{}
-	w := &watched{Gateway: gatewayFor(t, policiestest.Write(t, policy), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"})}
-	log := audit.New(audit.Options{Mode: audit.Batch, QueueBytes: 1 << 20, Backoff: time.Second, MaxBackoff: time.Second}, audit.Waiting{Sink: to})
+	w := &watched{Gateway: gatewayFor(t, policiestest.Write(t, policy), strings.TrimPrefix(server.URL, "http://"),
+		[]string{"kubernetes"})}
+	log := audit.New(audit.Options{Mode: audit.Batch, QueueBytes: 1 << 20, Backoff: time.Second,
+		MaxBackoff: time.Second}, audit.Waiting{Sink: to})
 	w.observers.audit = &audit.Auditor{Log: log, MaxEvent: 100 << 10}
 	w.address = startGateway(t, w.Gateway)
 	var known bytes.Buffer
-	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "in-protobuf"}}
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "in-protobuf"}}
 	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(pod, &known); err != nil {
 		t.Fatal(err)
 	}
@@ -345,13 +385,16 @@ func TestUnreadIsRecorded(t *testing.T) {
 		{"application/cbor", "\xff"},
 		{"application/xml", "<a/>"},
 	} {
-		code, answer := sendBody(t, "POST", "http://"+w.address+"/api/v1/namespaces/team-a/pods", c.contentType, "", c.body)
+		code, answer := sendBody(t, "POST", "http://"+w.address+"/api/v1/namespaces/team-a/pods", c.contentType, "",
+			c.body)
 		if _, body := server.take(); code != 200 || body != c.body {
 			t.Errorf("%s: answered %d %s, sent %q", c.contentType, code, answer, body)
 		}
 	}
 	got := w.events(t, to)
-	for name, want := range map[string]int{`{"name":"in-json"}`: 1, `{"name":"in-yaml"}`: 1, `{"name":"in-protobuf"}`: 1, `{"name":"in-cbor"}`: 1, "of-later": 0, "twice": 0, `"requestObject":`: 4, `"verb":"create"`: 8} {
+	for name, want := range map[string]int{`{"name":"in-json"}`: 1, `{"name":"in-yaml"}`: 1,
+		`{"name":"in-protobuf"}`: 1, `{"name":"in-cbor"}`: 1, "of-later": 0, "twice": 0, `"requestObject":`: 4,
+		`"verb":"create"`: 8} {
 		if n := strings.Count(got, name); n != want {
 			t.Errorf("%s is there %d times, want %d: %s", name, n, want, got)
 		}
@@ -363,8 +406,9 @@ func TestUnreadIsRecorded(t *testing.T) {
 // objects, by the uid, for servers ignore the version of an object that they create.
 func TestLaterUpdatesArePinned(t *testing.T) {
 	server := newShownServer(t)
-	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, smallPods+policy("services", rule("UPDATE", "services")+
-		"  validations: [{expression: 'oldObject.metadata.name == object.metadata.name'}]", deny)), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
+	url := "http://" + startGateway(t,
+		gatewayFor(t, policiestest.Write(t, smallPods+policy("services", rule("UPDATE", "services")+
+			"  validations: [{expression: 'oldObject.metadata.name == object.metadata.name'}]", deny)), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
 	server.mu.Lock()
 	server.code, server.shown = 200, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"team-a","uid":"u","resourceVersion":"7"}}`
 	server.mu.Unlock()
@@ -380,22 +424,27 @@ func TestLaterUpdatesArePinned(t *testing.T) {
 		{"pods", "7", "", 400},
 	} {
 		sent := ofLater(t, metav1.ObjectMeta{Name: "p", ResourceVersion: c.version, UID: c.uid})
-		if code, answer := sendBody(t, "PUT", url+"/api/v1/namespaces/team-a/"+c.plural+"/p", protobufType, "", sent); code != c.want {
+		if code, answer := sendBody(t, "PUT", url+"/api/v1/namespaces/team-a/"+c.plural+"/p", protobufType, "",
+			sent); code != c.want {
 			t.Errorf("%+v: got %d %s", c, code, answer)
 		}
 	}
 }
 
-// TestLaterTokens: what the server makes of a TokenRequest has a token that is good, even in a dry run. No policy sees it, and no log.
+// TestLaterTokens: what the server makes of a TokenRequest has a token that is good, even in a dry run. No policy sees
+// it, and no log.
 func TestLaterTokens(t *testing.T) {
 	server := newShownServer(t)
-	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, policy("tokens", rule("CREATE", "serviceaccounts/token")+
-		"  validations: [{expression: '!has(object.status)', messageExpression: 'string(object.status.token)'}]", deny)), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
+	url := "http://" + startGateway(t,
+		gatewayFor(t, policiestest.Write(t, policy("tokens", rule("CREATE", "serviceaccounts/token")+
+			"  validations: [{expression: '!has(object.status)', messageExpression: 'string(object.status.token)'}]", deny)), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
 	server.mu.Lock()
 	server.shown = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","metadata":{"name":"p","namespace":"team-a"},"status":{"token":"secret"}}`
 	server.mu.Unlock()
-	code, answer := sendBody(t, "POST", url+"/api/v1/namespaces/team-a/serviceaccounts/p/token", protobufType, "", ofLater(t, metav1.ObjectMeta{Name: "p"}))
-	if got, _ := server.take(); code != 400 || strings.Contains(answer, "secret") || !strings.Contains(answer, "must be JSON") || got != "" {
+	code, answer := sendBody(t, "POST", url+"/api/v1/namespaces/team-a/serviceaccounts/p/token", protobufType, "",
+		ofLater(t, metav1.ObjectMeta{Name: "p"}))
+	if got, _ := server.take(); code != 400 || strings.Contains(answer, "secret") ||
+		!strings.Contains(answer, "must be JSON") || got != "" {
 		t.Errorf("answered %d %s\nasked %s", code, answer, got)
 	}
 }

@@ -34,7 +34,8 @@ type Options struct {
 	Routing *routing.Table
 	// Policies returns the set in force; each request asks once.
 	Policies func() *policies.Set
-	// Memory is the budget for requests, if something else takes memory of it too; nil makes one of the configuration's limits.
+	// Memory is the budget for requests, if something else takes memory of it too; nil makes one of the configuration's
+	// limits.
 	Memory *memory.Budget
 	// Limiter holds the buckets of rate limits, which outlive policy sets.
 	Limiter *ratelimit.Limiter
@@ -64,7 +65,8 @@ type Options struct {
 	LiveChanged func()
 	// RefusesPlainly lets all refusals be Status objects, whatever format files and configuration ask for.
 	RefusesPlainly bool
-	// IsUncounted keeps requests out of the counts of rollouts and exceptions, which the policy sets of several gateways share.
+	// IsUncounted keeps requests out of the counts of rollouts and exceptions, which the policy sets of several
+	// gateways share.
 	IsUncounted bool
 }
 
@@ -137,7 +139,8 @@ type drops struct{ full, busy ratelimit.Drops }
 func (d *drops) refused(why memory.Refusal) error {
 	switch why {
 	case memory.Busy:
-		return status.ServiceUnavailable("too many requests that take much work are waiting already", d.busy.Add(time.Now()))
+		return status.ServiceUnavailable("too many requests that take much work are waiting already",
+			d.busy.Add(time.Now()))
 	case memory.Over:
 		return status.Timeout("the request was over before its turn came, for it takes much work", 1)
 	}
@@ -146,7 +149,8 @@ func (d *drops) refused(why memory.Refusal) error {
 
 // errNoBudget returns the answer if the memory for all requests is used up.
 func errNoBudget(d *drops) error {
-	return status.ServiceUnavailable("the gateway holds as much of requests in memory as it may", d.full.Add(time.Now()))
+	return status.ServiceUnavailable("the gateway holds as much of requests in memory as it may",
+		d.full.Add(time.Now()))
 }
 
 // observers are notified of requests, beside the metrics.
@@ -177,7 +181,8 @@ type samplers struct {
 func newObservers(o Options, budget *memory.Budget) observers {
 	return observers{
 		redis:  redisOf(o.Config.Redis),
-		access: o.Access, audit: o.Audit, tracer: o.Tracer, decisions: o.Decisions, isIDShown: o.Config.Telemetry.RequestIDs == config.IDsOnAnswers,
+		access: o.Access, audit: o.Audit, tracer: o.Tracer, decisions: o.Decisions,
+		isIDShown:    o.Config.Telemetry.RequestIDs == config.IDsOnAnswers,
 		explanations: o.Config.Telemetry.Explanations,
 		answers:      &responses.Observer{Budget: budget, Metrics: o.Metrics, Log: o.Log},
 	}

@@ -14,9 +14,10 @@ import (
 
 // storedPolicies read the stored Deployment in every way: its replicas, 1, and its uid, u1, must
 // stay hidden from clients that may not write it.
-var storedPolicies = policy("stored-replicas", rule("UPDATE, DELETE", "deployments, deployments/status, deployments/scale")+
-	"  matchConditions: [{name: judged, expression: \"request.userInfo.username != 'system:nobody' && oldObject.spec.replicas >= 0\"}]\n"+
-	"  validations: [{expression: 'oldObject.spec.replicas > LEAST', messageExpression: \"'stored ' + string(oldObject.spec.replicas)\"}]", deny) +
+var storedPolicies = policy("stored-replicas",
+	rule("UPDATE, DELETE", "deployments, deployments/status, deployments/scale")+
+		"  matchConditions: [{name: judged, expression: \"request.userInfo.username != 'system:nobody' && oldObject.spec.replicas >= 0\"}]\n"+
+		"  validations: [{expression: 'oldObject.spec.replicas > LEAST', messageExpression: \"'stored ' + string(oldObject.spec.replicas)\"}]", deny) +
 	policy("stored-warning", rule("UPDATE, DELETE", "deployments")+
 		"  validations: [{expression: 'oldObject.spec.replicas > 5', messageExpression: \"'stored ' + oldObject.metadata.uid\"}]", "validationActions: [Warn, Audit]") +
 	policy("stored-error", "  failurePolicy: FAILURE\n"+rule("DELETE", "deployments")+
@@ -31,8 +32,8 @@ const (
 	putOther = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","uid":"u1","resourceVersion":"6"},"spec":{"replicas":1}}`
 )
 
-// TestStoredIsReadByTheGateway: who may write an object and may not read it passes: the stored object that policies need is read by the
-// gateway's own account, and the server authorizes the write itself.
+// TestStoredIsReadByTheGateway: who may write an object and may not read it passes: the stored object that policies
+// need is read by the gateway's own account, and the server authorizes the write itself.
 func TestStoredIsReadByTheGateway(t *testing.T) {
 	const asEraser = "Authorization: Bearer eraser"
 	a := newAuthority(t)
@@ -42,9 +43,12 @@ func TestStoredIsReadByTheGateway(t *testing.T) {
 		{"an update", "PUT", "/web", "application/json", tooManyPut, own + "PUT " + inTeamA + "/web by eraser"},
 		{"a deletion", "DELETE", "/web", "", "", own + "DELETE " + inTeamA + "/web by eraser"},
 		{"a merge patch", "PATCH", "/web", "application/merge-patch+json", `{"spec":{"replicas":2}}`,
-			"GET /version by eraser\nPATCH " + inTeamA + "/web?dryRun=All by eraser\n" + own + "PATCH " + inTeamA + "/web by eraser"},
-		{"an apply", "PATCH", "/web?fieldManager=m", "application/apply-patch+yaml", `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":2}}`,
-			"PATCH " + inTeamA + "/web?fieldManager=m&dryRun=All by eraser\n" + own + "PATCH " + inTeamA + "/web?fieldManager=m by eraser"},
+			"GET /version by eraser\nPATCH " + inTeamA + "/web?dryRun=All by eraser\n" + own + "PATCH " + inTeamA +
+				"/web by eraser"},
+		{"an apply", "PATCH", "/web?fieldManager=m", "application/apply-patch+yaml",
+			`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":2}}`,
+			"PATCH " + inTeamA + "/web?fieldManager=m&dryRun=All by eraser\n" + own + "PATCH " + inTeamA +
+				"/web?fieldManager=m by eraser"},
 		{"a deletion of all", "DELETE", "?labelSelector=a%3Db", "", "",
 			"DELETE " + inTeamA + "?fieldSelector=metadata.name%3Dadmission-gateway.io.nobody&labelSelector=a%3Db by eraser\n" +
 				"GET " + inTeamA + "?labelSelector=a%3Db by gateways-own\n" +
@@ -71,13 +75,15 @@ func TestStoredIsNotTold(t *testing.T) {
 	}{
 		{"who may not", "OWN", "", []string{"Authorization: Bearer alice"}, 0, `403 deployments.apps NAMEis forbidden: User "alice" cannot VERB resource "deployments" in API group "apps" in the namespace "team-a": no role`},
 		{"nobody", "OWN", "", nil, 0, `403 deployments.apps NAMEis forbidden: User "system:anonymous" cannot VERB resource "deployments" in API group "apps" in the namespace "team-a": no role`},
-		{"who may not and of whom the gateway tells", "OWN, credentials: Impersonate", identified, []string{"X-Remote-User: alice"}, 0,
+		{"who may not and of whom the gateway tells", "OWN, credentials: Impersonate", identified,
+			[]string{"X-Remote-User: alice"}, 0,
 			`403 deployments.apps NAMEis forbidden: User "alice" cannot VERB resource "deployments" in API group "apps" in the namespace "team-a": no role`},
 		{"a server that does not say", "OWN", "", []string{"Authorization: Bearer alice"}, 500,
 			"503 the backend does not say now whether the client may do what it asks for, on which the answer depends"},
 		{"a server that lets no client ask", "OWN", "", []string{"Authorization: Bearer alice"}, 403,
 			`403 deployments.apps NAMEis forbidden: the backend does not let the client ask by a SelfSubjectAccessReview whether it may do what it asks for, on which the answer depends`},
-		{"an account that may not ask", "OWN, credentials: Impersonate", identified, []string{"X-Remote-User: alice"}, 403,
+		{"an account that may not ask", "OWN, credentials: Impersonate", identified, []string{"X-Remote-User: alice"},
+			403,
 			`403 deployments.apps NAMEis forbidden: the gateway's own account lacks a right at the upstream 'main', so that policies cannot judge the request: ` +
 				`add {apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"]} to its role`},
 	} {
@@ -104,8 +110,8 @@ func TestStoredIsNotTold(t *testing.T) {
 	}
 }
 
-// TestAccountLacksARight: a request that depends on what the gateway's own account may not read is refused with the rule that the account
-// lacks, and the log has it too. Who may not write gets the server's own answer.
+// TestAccountLacksARight: a request that depends on what the gateway's own account may not read is refused with the
+// rule that the account lacks, and the log has it too. Who may not write gets the server's own answer.
 func TestAccountLacksARight(t *testing.T) {
 	const lacks = `the gateway's own account 'system:serviceaccount:gateway:gateway' lacks a right at the upstream 'main', so that policies cannot judge the request: add `
 	var log syncBuffer
@@ -113,11 +119,15 @@ func TestAccountLacksARight(t *testing.T) {
 	a.set(func() { a.refused = 403 })
 	url := guardedLogging(t, a, storedPolicy("0", "Ignore"), "OWN", "", slog.New(slog.NewTextHandler(&log, nil)))
 	for _, c := range []struct{ method, path, body, as, want string }{
-		{"DELETE", "/web", "", "eraser", `403 deployments.apps "web" is forbidden: ` + lacks + `{apiGroups: ["apps"], resources: ["deployments"], verbs: ["get"]} to its role`},
-		{"PUT", "/web", putOne, "eraser", `403 deployments.apps "web" is forbidden: ` + lacks + `{apiGroups: ["apps"], resources: ["deployments"], verbs: ["get"]} to its role`},
-		{"PUT", "/web/status", putOne, "eraser", `403 deployments.apps "web" is forbidden: ` + lacks + `{apiGroups: ["apps"], resources: ["deployments"], verbs: ["get"]} to its role`},
+		{"DELETE", "/web", "", "eraser", `403 deployments.apps "web" is forbidden: ` + lacks +
+			`{apiGroups: ["apps"], resources: ["deployments"], verbs: ["get"]} to its role`},
+		{"PUT", "/web", putOne, "eraser", `403 deployments.apps "web" is forbidden: ` + lacks +
+			`{apiGroups: ["apps"], resources: ["deployments"], verbs: ["get"]} to its role`},
+		{"PUT", "/web/status", putOne, "eraser", `403 deployments.apps "web" is forbidden: ` + lacks +
+			`{apiGroups: ["apps"], resources: ["deployments"], verbs: ["get"]} to its role`},
 		{"PUT", "/web/scale", scaleTo, "eraser", `403 deployments.apps "web" is forbidden: ` + lacks + `{apiGroups: ["apps"], resources: ["deployments/scale"], verbs: ["get"]} to its role`},
-		{"DELETE", "", "", "eraser", `403 deployments.apps is forbidden: ` + lacks + `{apiGroups: ["apps"], resources: ["deployments"], verbs: ["list"]} to its role`},
+		{"DELETE", "", "", "eraser", `403 deployments.apps is forbidden: ` + lacks +
+			`{apiGroups: ["apps"], resources: ["deployments"], verbs: ["list"]} to its role`},
 		{"DELETE", "/web", "", "alice", `403 deployments.apps "web" is forbidden: User "alice" cannot delete resource "deployments" in API group "apps" in the namespace "team-a": no role`},
 	} {
 		got := said(t, c.method, url+inTeamA+c.path, "application/json", c.body, "Authorization: Bearer "+c.as)
@@ -126,22 +136,26 @@ func TestAccountLacksARight(t *testing.T) {
 		}
 	}
 	for _, rule := range []string{"deployments", "deployments/scale"} {
-		if want := `rule="{apiGroups: [\"apps\"], resources: [\"` + rule + `\"], verbs: [\"get\"]}"`; strings.Count(log.String(), want) != 1 {
+		if want := `rule="{apiGroups: [\"apps\"], resources: [\"` + rule +
+			`\"], verbs: [\"get\"]}"`; strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log does not have %s once:\n%s", want, &log)
 		}
 	}
 	a.set(func() { a.refused = 401 })
-	if got, want := said(t, "DELETE", url+inTeamA+"/web", "", "", "Authorization: Bearer eraser"), "503 the gateway has no account now by which to ask the backend"; got != want {
+	if got, want := said(t, "DELETE", url+inTeamA+"/web", "", "", "Authorization: Bearer eraser"),
+		"503 the gateway has no account now by which to ask the backend"; got != want {
 		t.Errorf("an account that the backend does not know: %s", got)
 	}
 }
 
-// TestStoredIsNotExplained: an explanation shows no stored object to a client that may not get it, and the same to any other as before.
+// TestStoredIsNotExplained: an explanation shows no stored object to a client that may not get it, and the same to any
+// other as before.
 func TestStoredIsNotExplained(t *testing.T) {
 	for _, values := range []string{"Digests", "Shown"} {
 		a := newAuthority(t)
-		url := guarded(t, a, storedPolicy("1", "Fail"), "OWN, credentials: Impersonate", "identity: {authenticators: [{requestHeader: {addresses: [127.0.0.0/8]}}]}\n"+
-			"telemetry: {explanations: {users: [eraser, boss], values: "+values+"}}\n")
+		url := guarded(t, a, storedPolicy("1", "Fail"), "OWN, credentials: Impersonate",
+			"identity: {authenticators: [{requestHeader: {addresses: [127.0.0.0/8]}}]}\n"+
+				"telemetry: {explanations: {users: [eraser, boss], values: "+values+"}}\n")
 		address := strings.TrimPrefix(url, "http://")
 		for _, c := range []struct {
 			method, target, body, as, decision string
@@ -158,7 +172,8 @@ func TestStoredIsNotExplained(t *testing.T) {
 				t.Errorf("%s, %s %s by %s: not %s:\n%s", values, c.method, c.target, c.as, c.decision, text)
 			}
 			if got := strings.Contains(text, "stored 1"); got != c.shows || !c.shows && strings.Contains(text, "u1") {
-				t.Errorf("%s, %s %s by %s: shows the stored object: %t:\n%s", values, c.method, c.target, c.as, got, text)
+				t.Errorf("%s, %s %s by %s: shows the stored object: %t:\n%s", values, c.method, c.target, c.as, got,
+					text)
 			}
 		}
 		if asked := a.take(); strings.Contains(asked, "GET "+inTeamA+"/web by gateways-own") {
@@ -167,8 +182,8 @@ func TestStoredIsNotExplained(t *testing.T) {
 	}
 }
 
-// TestDeniedCollectionIsRecorded: the Event about a collection whose deletion is denied has the kind of its objects, which are gone by
-// then.
+// TestDeniedCollectionIsRecorded: the Event about a collection whose deletion is denied has the kind of its objects,
+// which are gone by then.
 func TestDeniedCollectionIsRecorded(t *testing.T) {
 	a := newAuthority(t)
 	url := guarded(t, a, storedPolicy("1", "Ignore"), "OWN, events: Record", "")
@@ -181,12 +196,14 @@ func TestDeniedCollectionIsRecorded(t *testing.T) {
 	})
 }
 
-// TestOwnReadIsNamed: logs and traces of the server name what the gateway's own account reads by the request that it is for.
+// TestOwnReadIsNamed: logs and traces of the server name what the gateway's own account reads by the request that it is
+// for.
 func TestOwnReadIsNamed(t *testing.T) {
 	const id, parent = "of-the-client", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	a := newAuthority(t)
 	url := guarded(t, a, storedPolicy("0", "Ignore"), "OWN", "")
-	said(t, "DELETE", url+inTeamA+"/web", "", "", "Authorization: Bearer eraser", "X-Request-Id: "+id, "Traceparent: "+parent)
+	said(t, "DELETE", url+inTeamA+"/web", "", "", "Authorization: Bearer eraser", "X-Request-Id: "+id,
+		"Traceparent: "+parent)
 	a.set(func() {
 		if a.named != id+" "+parent {
 			t.Errorf("it is named %q", a.named)
@@ -216,7 +233,8 @@ func TestStoredIsNotWarnedOf(t *testing.T) {
 	})
 	defer close(released)
 	url := guarded(t, a, storedPolicy("0", "Ignore"), "OWN", "")
-	got := said(t, "PUT", url+inTeamA+"/web?timeout=300ms", "application/json", tooManyPut, "Authorization: Bearer alice")
+	got := said(t, "PUT", url+inTeamA+"/web?timeout=300ms", "application/json", tooManyPut,
+		"Authorization: Bearer alice")
 	if strings.Contains(got, "stored") || !strings.HasPrefix(got, "50") {
 		t.Errorf("got %s", got)
 	}
@@ -255,10 +273,12 @@ func TestStoredIsNotToldByWhoRefuses(t *testing.T) {
 			answer.Header.Del("Date")
 			answer.Header.Del("X-Request-Id")
 			answer.Header.Del("Content-Length")
-			answers = append(answers, fmt.Sprint(answer.StatusCode, answer.Header, strings.ReplaceAll(string(body), name, "NAME")))
+			answers = append(answers,
+				fmt.Sprint(answer.StatusCode, answer.Header, strings.ReplaceAll(string(body), name, "NAME")))
 		}
 		if answers[0] != answers[1] || answers[0] != answers[2] {
-			t.Errorf("%s: what passes is answered\n%s\nwhat is not there\n%s\nwhat is denied\n%s", as, answers[0], answers[1], answers[2])
+			t.Errorf("%s: what passes is answered\n%s\nwhat is not there\n%s\nwhat is denied\n%s", as, answers[0],
+				answers[1], answers[2])
 		}
 	}
 }
@@ -276,7 +296,8 @@ func TestStoredIsNotWarnedOfWhenBusy(t *testing.T) {
 		a.ServeHTTP(w, r)
 	})
 	url := guarded(t, a, storedPolicy("0", "Ignore"), "OWN", "")
-	if got := said(t, "PUT", url+inTeamA+"/web", "application/json", tooManyPut, "Authorization: Bearer alice"); got != "429 busy" {
+	if got := said(t, "PUT", url+inTeamA+"/web", "application/json", tooManyPut,
+		"Authorization: Bearer alice"); got != "429 busy" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -286,7 +307,8 @@ func TestShardOfACollection(t *testing.T) {
 	a := newAuthority(t)
 	url := guarded(t, a, storedPolicy("0", "Ignore"), "OWN", "")
 	got := said(t, "DELETE", url+inTeamA+"?shardSelector=s", "", "", "Authorization: Bearer eraser")
-	if asked := a.take(); !strings.HasPrefix(got, "200") || !strings.Contains(asked, "GET "+inTeamA+"?shardSelector=s by gateways-own") {
+	if asked := a.take(); !strings.HasPrefix(got, "200") ||
+		!strings.Contains(asked, "GET "+inTeamA+"?shardSelector=s by gateways-own") {
 		t.Errorf("got %s\nasked\n%s", got, asked)
 	}
 }

@@ -34,7 +34,8 @@ type panickingKind struct {
 	code int
 }
 
-func (k panickingKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own, object *admission.Scoped) storage.Storage {
+func (k panickingKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own,
+	object *admission.Scoped) storage.Storage {
 	return panicking{k.kind.storage(g, set, b, r, i, own, object), k.code}
 }
 
@@ -65,7 +66,8 @@ func TestPanicCounted(t *testing.T) {
 				g.metrics.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
 				var got []string
 				for line := range strings.Lines(page.Body.String()) {
-					if strings.HasPrefix(line, "gateway_requests_total{") || strings.HasPrefix(line, "gateway_requests_in_flight ") {
+					if strings.HasPrefix(line, "gateway_requests_total{") ||
+						strings.HasPrefix(line, "gateway_requests_in_flight ") {
 						got = append(got, line)
 					}
 				}

@@ -68,12 +68,13 @@ func checkPatch(r *request, a attempt, patch document.Node) error {
 	if a.DeclaredPatch = r.body.declared; a.DeclaredPatch == nil {
 		return nil
 	}
-	a.KeepsNulls = a.PatchType == storage.MergePatch && !r.body.nullRemoves && r.Resource.Backend.Patch == resource.PatchValidated
+	a.KeepsNulls = a.PatchType == storage.MergePatch && !r.body.nullRemoves &&
+		r.Resource.Backend.Patch == resource.PatchValidated
 	return answerPatch(r, a, a.DeclaredPatch.CheckPatch(patch, r.body.nullRemoves, r.frame))
 }
 
-// checkEffect checks the effect of a JSON patch, if the API's document declares patches and not this language: as the merge
-// patch that would have had it.
+// checkEffect checks the effect of a JSON patch, if the API's document declares patches and not this language: as the
+// merge patch that would have had it.
 func checkEffect(r *request, a attempt, o *contract.Operation) error {
 	if a.PatchType != storage.JSONPatch || !o.HoldsEffects() {
 		return nil
@@ -90,8 +91,8 @@ func checkEffect(r *request, a attempt, o *contract.Operation) error {
 	return answerPatch(r, a, a.DeclaredPatch.CheckPatch(effect.Root(), true, r.frame))
 }
 
-// answerPatch returns the refusal of a patch in which something is wrong. What is wrong with the parameters alone is named with
-// what is wrong with the result.
+// answerPatch returns the refusal of a patch in which something is wrong. What is wrong with the parameters alone is
+// named with what is wrong with the result.
 func answerPatch(r *request, a attempt, found schema.Result) error {
 	if found.Valid() {
 		return nil
@@ -112,10 +113,11 @@ func answerFaults(r *request, a attempt, found schema.Result) error {
 	return r.Invalid(a.Info.Name, failures, found.More)
 }
 
-// isOwnLanguage reports whether a patch is in a language of the API's own: the document declares it with a schema, and it is
-// neither a merge patch nor a JSON patch.
+// isOwnLanguage reports whether a patch is in a language of the API's own: the document declares it with a schema, and
+// it is neither a merge patch nor a JSON patch.
 func isOwnLanguage(r *request, a attempt) bool {
-	return a.PatchType == storage.MergePatch && a.Patch.Root().Kind() != document.Object && r.body.declared.IsDescribed() &&
+	return a.PatchType == storage.MergePatch && a.Patch.Root().Kind() != document.Object &&
+		r.body.declared.IsDescribed() &&
 		r.Resource.Backend.Patch != resource.PatchEmulated
 }
 
@@ -133,7 +135,8 @@ func passUnshown(r *request, a attempt) error {
 // passPatch sends a patch on as it came. What the API makes of it only the API knows.
 func passPatch(r *request, a attempt) error {
 	if r.scope.rules.policies.Concerns(&a.Info, admission.Update) {
-		refusal := field.Invalid(nil, field.OmitValueType{}, "must be a JSON object, or a JSON patch: policies judge what results from it")
+		refusal := field.Invalid(nil, field.OmitValueType{},
+			"must be a JSON object, or a JSON patch: policies judge what results from it")
 		return r.Invalid(a.Info.Name, field.ErrorList{refusal}, 0)
 	}
 	if wrong := r.parameters; len(wrong) > 0 {

@@ -32,7 +32,8 @@ func (a *patchedAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		a.sent = append(a.sent, r.Method+" "+r.URL.Path+" "+r.Header.Get("If-Match")+" "+r.Header.Get("Content-Type")+" "+string(body))
+		a.sent = append(a.sent, r.Method+" "+r.URL.Path+" "+r.Header.Get("If-Match")+" "+r.Header.Get("Content-Type")+
+			" "+string(body))
 		if r.Method != http.MethodPatch {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
@@ -106,7 +107,8 @@ func TestValidatedPatch(t *testing.T) {
 		sent, object                               string // of the backend
 	}{
 		{"as it came", itemsSchema, stored, `"7"`, merge, `{ "name" : "b" }`, 200,
-			`PATCH /v1/items/1 "7" application/merge-patch+json { "name" : "b" }`, strings.Replace(stored, `"a"`, `"b"`, 1)},
+			`PATCH /v1/items/1 "7" application/merge-patch+json { "name" : "b" }`,
+			strings.Replace(stored, `"a"`, `"b"`, 1)},
 		{"in the type of ordinary clients", itemsSchema, stored, `W/"7"`, plain, `{"name":"b","size":2}`, 200,
 			`PATCH /v1/items/1  application/json {"name":"b","size":2}`, strings.Replace(stored, `"a"`, `"b"`, 1)},
 		{"without a schema", "", stored, "", plain, `{"any":[1]}`, 200,
@@ -115,27 +117,36 @@ func TestValidatedPatch(t *testing.T) {
 			`PATCH /v1/items/1 "7" application/json-patch+json [{"op":"replace","path":"/name","value":"b"}]`, strings.Replace(stored, `"a"`, `"b"`, 1)},
 		{"a status of the client's", itemsSchema, stored, "", merge, `{"name":"b","status":{"phase":"Done"}}`, 200,
 			`PATCH /v1/items/1  application/merge-patch+json {"name":"b"}`, strings.Replace(stored, `"a"`, `"b"`, 1)},
-		{"a status of the client's among operations", itemsSchema, stored, "", ops, `[{"op":"replace","path":"/status/phase","value":"Done"}]`, 200,
+		{"a status of the client's among operations", itemsSchema, stored, "", ops,
+			`[{"op":"replace","path":"/status/phase","value":"Done"}]`, 200,
 			`PATCH /v1/items/1  application/json-patch+json [{"op":"replace","path":"/status/phase","value":"Done"},{"op":"replace","path":"/status/phase","value":"New"}]`, stored},
-		{"a field that the schema does not know", itemsSchema, stored, "", merge, `{"name":"b","hidden":{"x":2},"other":1}`, 200,
+		{"a field that the schema does not know", itemsSchema, stored, "", merge,
+			`{"name":"b","hidden":{"x":2},"other":1}`, 200,
 			`PATCH /v1/items/1  application/merge-patch+json {"name":"b"}`, strings.Replace(stored, `"a"`, `"b"`, 1)},
 		{"a default that is not shown", itemsSchema, `{"id":1,"owner":{"mail":"m"}}`, "", merge, `{"name":"b"}`, 200,
 			`PATCH /v1/items/1  application/merge-patch+json {"name":"b"}`, `{"id":1,"owner":{"mail":"m"},"name":"b"}`},
-		{"operations that depend on a default", itemsSchema, `{"id":1}`, "", ops, `[{"op":"test","path":"/size","value":1}]`, 422, "", `{"id":1}`},
+		{"operations that depend on a default", itemsSchema, `{"id":1}`, "", ops,
+			`[{"op":"test","path":"/size","value":1}]`, 422, "", `{"id":1}`},
 		{"a default of a field that is removed", itemsSchema, stored, "", merge, `{"size":null}`, 200,
-			`PATCH /v1/items/1  application/merge-patch+json {"size":1}`, strings.Replace(stored, `"size":2`, `"size":1`, 1)},
+			`PATCH /v1/items/1  application/merge-patch+json {"size":1}`,
+			strings.Replace(stored, `"size":2`, `"size":1`, 1)},
 		{"an object that may be stored", itemsSchema, stored, "", merge, `{"owner":{"mail":"m"}}`, 200,
-			`PATCH /v1/items/1  application/merge-patch+json {"owner":{"mail":"m"}}`, strings.TrimSuffix(stored, "}") + `,"owner":{"mail":"m"}}`},
-		{"a default in a new object", itemsSchema, stored, "", ops, `[{"op":"add","path":"/owner","value":{"mail":"m"}}]`, 200,
+			`PATCH /v1/items/1  application/merge-patch+json {"owner":{"mail":"m"}}`, strings.TrimSuffix(stored, "}") +
+				`,"owner":{"mail":"m"}}`},
+		{"a default in a new object", itemsSchema, stored, "", ops,
+			`[{"op":"add","path":"/owner","value":{"mail":"m"}}]`, 200,
 			`PATCH /v1/items/1  application/json-patch+json [{"op":"add","path":"/owner","value":{"mail":"m","team":"none"}}]`,
 			strings.TrimSuffix(stored, "}") + `,"owner":{"mail":"m","team":"none"}}`},
 		{"what a policy adds", itemsPolicy, `{"name":"a"}`, `"7"`, plain, `{"name":"b"}`, 200,
 			`PATCH /v1/items/1 "7" application/json {"name":"b","label":"of b"}`, `{"name":"b","label":"of b"}`},
 		{"what is invalid", itemsSchema, stored, "", merge, `{"name":"far too long"}`, 422, "", stored},
-		{"what only the stored object makes invalid", itemsSchema + "          x-kubernetes-validations: []\n", strings.Replace(stored, `"a"`, `"far too long"`, 1), "", merge, `{"size":3}`, 200,
-			`PATCH /v1/items/1  application/merge-patch+json {"size":3}`, strings.NewReplacer(`"a"`, `"far too long"`, `"size":2`, `"size":3`).Replace(stored)},
+		{"what only the stored object makes invalid", itemsSchema + "          x-kubernetes-validations: []\n",
+			strings.Replace(stored, `"a"`, `"far too long"`, 1), "", merge, `{"size":3}`, 200,
+			`PATCH /v1/items/1  application/merge-patch+json {"size":3}`,
+			strings.NewReplacer(`"a"`, `"far too long"`, `"size":2`, `"size":3`).Replace(stored)},
 		{"a type that nobody knows", itemsSchema, stored, "", "text/json", `{"name":"b"}`, 415, "", stored},
-		{"a strategic patch", itemsSchema, stored, "", "application/strategic-merge-patch+json", `{"name":"b"}`, 415, "", stored},
+		{"a strategic patch", itemsSchema, stored, "", "application/strategic-merge-patch+json", `{"name":"b"}`, 415,
+			"", stored},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := &patchedAPI{etag: tt.etag, object: tt.stored}

@@ -110,7 +110,8 @@ func forbid(r *request, refusal error) error {
 // refusal would reveal what policies decided by that object. It returns nil if the client is
 // authorized, so that the server's own admission has refused the request.
 func orAsked(r *request) error {
-	if !r.KnowsStored() || r.permission.isGiven || storage.IsDone(r.PreviewStatus()) || !r.scope.backend.kind.authorizes() {
+	if !r.KnowsStored() || r.permission.isGiven || storage.IsDone(r.PreviewStatus()) ||
+		!r.scope.backend.kind.authorizes() {
 		return nil
 	}
 	switch may, unknown := reviewAccess(r, r.gateway.states.Reviews().Try); {
@@ -126,7 +127,8 @@ func orAsked(r *request) error {
 // isHeard reports whether an answer of the API server means that the client is authorized. An overloaded server
 // answers 429 before it authorizes, and a request that fails may not have got that far.
 func isHeard(r *request, code int) bool {
-	return r.permission.isGiven || storage.IsDone(r.PreviewStatus()) || code != http.StatusTooManyRequests && code < http.StatusInternalServerError
+	return r.permission.isGiven || storage.IsDone(r.PreviewStatus()) || code != http.StatusTooManyRequests &&
+		code < http.StatusInternalServerError
 }
 
 // withholdWarnings drops the warnings of policies after a 403 of the API server, because the client is not authorized.
@@ -137,8 +139,8 @@ func withholdWarnings(r *request) {
 	}
 }
 
-// gate keeps from being read what a policy asks for, if the API server is remembered to refuse the request. It implements
-// state.Gate.
+// gate keeps from being read what a policy asks for, if the API server is remembered to refuse the request. It
+// implements state.Gate.
 type gate request
 
 // MayRead implements state.Gate.
@@ -163,8 +165,8 @@ func (g *gate) MayRead() error {
 
 var errNotRemembered = errors.New("the answer is not remembered")
 
-// reviewAccess asks whether the client is authorized. It returns the refusal if it is not, an error if that is not known, and
-// nil and nil if it is.
+// reviewAccess asks whether the client is authorized. It returns the refusal if it is not, an error if that is not
+// known, and nil and nil if it is.
 func reviewAccess(r *request, ask func(context.Context, *access.Question) (access.Answer, error)) (may, unknown error) {
 	ctx := r.telemetry.context(r.Client)
 	if by := r.Deadline(); !by.IsZero() {
@@ -215,7 +217,8 @@ func accessesOf(r *request) []authorizer.AttributesRecord {
 		return nil
 	}
 	about := authorizer.AttributesRecord{
-		Verb: info.Verb, Namespace: info.Namespace, APIGroup: info.APIGroup, APIVersion: info.APIVersion, Resource: info.Resource,
+		Verb: info.Verb, Namespace: info.Namespace, APIGroup: info.APIGroup, APIVersion: info.APIVersion,
+		Resource:    info.Resource,
 		Subresource: info.Subresource, Name: info.Name, ResourceRequest: info.IsResourceRequest, Path: info.Path,
 	}
 	if s, err := fields.ParseSelector(info.FieldSelector); err == nil {
@@ -248,7 +251,8 @@ type asker struct {
 // gateway names to the backend is known. Else the backend believes the client's own credentials,
 // and without any takes the client for an anonymous one.
 func askerOf(r *request) *asker {
-	w := &asker{reviews: r.gateway.states.Reviews(), upstream: r.scope.backend, user: r.who.user, post: state.PostReview(r.scope.backend)}
+	w := &asker{reviews: r.gateway.states.Reviews(), upstream: r.scope.backend, user: r.who.user,
+		post: state.PostReview(r.scope.backend)}
 	switch r.scope.backend.credentials {
 	case config.FrontProxyCredentials, config.ImpersonateCredentials:
 	default:
@@ -289,7 +293,8 @@ func (w *asker) name(ctx context.Context) string {
 
 // shownCredentials are the lines by which the client proves its identity to the backend; nil without any.
 func shownCredentials(r *request) (all []byte) {
-	if token, err := r.who.authorization(r.Head, r.upgrade.protocol, r.scope.backend.credentials); err == nil && token != nil {
+	if token, err := r.who.authorization(r.Head, r.upgrade.protocol, r.scope.backend.credentials); err == nil &&
+		token != nil {
 		all = append(append(all, token...), '\n')
 	}
 	for _, l := range r.Head.Headers() {
@@ -321,7 +326,8 @@ func postAsClient(r *request) access.Post {
 		head = append(span.AppendLine(head), "\r\n"...)
 		deadline, _ := ctx.Deadline()
 		answer := new(message.Response)
-		err := b.client.Do(&upstream.Request{Head: head, Body: body, Whole: access.MaxAnswer, Deadline: deadline}, answer)
+		err := b.client.Do(&upstream.Request{Head: head, Body: body, Whole: access.MaxAnswer, Deadline: deadline},
+			answer)
 		spans.Asked(span, &b.storage, target, answer.Status(), err)
 		return answer.Status(), answer.Body(), err
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// authority is an API server that knows who may do what. It lets alice do nothing, and boss everything; writer may update but
-// not create, eraser all but read; the gateway's own account may ask about others.
+// authority is an API server that knows who may do what. It lets alice do nothing, and boss everything; writer may
+// update but not create, eraser all but read; the gateway's own account may ask about others.
 type authority struct {
 	*httptest.Server
 
@@ -63,7 +63,8 @@ func userOf(r *http.Request) (string, bool) {
 }
 
 func permits(name, verb string) bool {
-	return name == "boss" || name == "gateways-own" || name == "writer" && verb != "create" || name == "eraser" && verb != "get" && verb != "list"
+	return name == "boss" || name == "gateways-own" || name == "writer" && verb != "create" || name == "eraser" &&
+		verb != "get" && verb != "list"
 }
 
 func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -84,12 +85,14 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusUnauthorized, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`)
 		return
 	}
-	if kind, review := strings.CutPrefix(r.URL.Path, "/apis/authorization.k8s.io/v1/"); review || r.URL.Path == "/apis/authentication.k8s.io/v1/selfsubjectreviews" {
+	if kind, review := strings.CutPrefix(r.URL.Path, "/apis/authorization.k8s.io/v1/"); review ||
+		r.URL.Path == "/apis/authentication.k8s.io/v1/selfsubjectreviews" {
 		a.review(kind, name, body, answer)
 		return
 	}
 	a.asked = append(a.asked, strings.TrimSuffix(r.Method+" "+r.URL.RequestURI(), "?")+" by "+name)
-	verb := map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}[r.Method]
+	verb := map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete",
+		"GET": "get"}[r.Method]
 	if r.URL.Path == inTeamA && verb == "delete" {
 		verb = "deletecollection"
 	}
@@ -143,11 +146,13 @@ func (a *authority) review(kind, name string, body []byte, answer func(int, stri
 	case kind == "subjectaccessreviews" && name != "gateways-own" || name == identity.AnonymousName:
 		answer(http.StatusForbidden, `{}`)
 	case strings.HasPrefix(asked, "who is "):
-		answer(http.StatusCreated, fmt.Sprintf(`{"kind":"SelfSubjectReview","status":{"userInfo":{"username":%q}}}`, name))
+		answer(http.StatusCreated, fmt.Sprintf(`{"kind":"SelfSubjectReview","status":{"userInfo":{"username":%q}}}`,
+			name))
 	case permits(about, review.Spec.ResourceAttributes.Verb):
 		answer(http.StatusCreated, fmt.Sprintf(`{"kind":%q,"status":{"allowed":true}}`, review.Kind))
 	default:
-		answer(http.StatusCreated, fmt.Sprintf(`{"kind":%q,"status":{"allowed":false,"reason":"no role"}}`, review.Kind))
+		answer(http.StatusCreated, fmt.Sprintf(`{"kind":%q,"status":{"allowed":false,"reason":"no role"}}`,
+			review.Kind))
 	}
 }
 
@@ -179,8 +184,11 @@ func guardedLogging(t *testing.T, a *authority, policyText, upstream, lines stri
 	write := func(name, text string) string {
 		return testutil.WriteFile(t, filepath.Join(dir, name), text)
 	}
-	c, err := config.Load(write("gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
-		"upstreams: [{name: main, endpoints: ['"+a.URL+"'], dialect: Kubernetes, "+strings.ReplaceAll(upstream, "OWN", "tokenFile: "+write("token", "gateways-own"))+"}]\n"+lines), config.Flags{})
+	c, err := config.Load(write("gateway.yaml",
+		"apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
+			"upstreams: [{name: main, endpoints: ['"+a.URL+"'], dialect: Kubernetes, "+
+			strings.ReplaceAll(upstream, "OWN", "tokenFile: "+write("token", "gateways-own"))+"}]\n"+lines),
+		config.Flags{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,10 +215,14 @@ const deny = "validationActions: [Deny]"
 var secrets = policy("secret-size", rule("CREATE, UPDATE", "deployments")+
 	"  matchConditions: [{name: size, expression: 'object.metadata.name != \"params\" && object.metadata.name != \"warned\"'}]\n"+
 	"  validations: [{expression: 'object.spec.replicas <= 5', message: secret}]", deny) +
-	policy("secret-transition", rule("UPDATE, DELETE", "deployments")+"  validations: [{expression: 'oldObject.spec.replicas > 5', message: secret}]", deny) +
-	policy("secret-scale", rule("UPDATE", "deployments/scale, deployments/status")+"  validations: [{expression: 'false', message: secret}]", deny) +
-	policy("secret-exec", rule("CONNECT", "pods/exec")+"  validations: [{expression: 'false', message: secret}]", deny) +
-	policy("secret-params", "  failurePolicy: Ignore\n  paramKind: {apiVersion: v1, kind: ConfigMap}\n"+strings.Replace(rule("CREATE", "deployments"), "}]", ", resourceNames: [params]}]", 1)+
+	policy("secret-transition", rule("UPDATE, DELETE", "deployments")+
+		"  validations: [{expression: 'oldObject.spec.replicas > 5', message: secret}]", deny) +
+	policy("secret-scale", rule("UPDATE", "deployments/scale, deployments/status")+
+		"  validations: [{expression: 'false', message: secret}]", deny) +
+	policy("secret-exec", rule("CONNECT", "pods/exec")+"  validations: [{expression: 'false', message: secret}]",
+		deny) +
+	policy("secret-params", "  failurePolicy: Ignore\n  paramKind: {apiVersion: v1, kind: ConfigMap}\n"+
+		strings.Replace(rule("CREATE", "deployments"), "}]", ", resourceNames: [params]}]", 1)+
 		"  validations: [{expression: 'object.spec.replicas <= int(params.data.max)', messageExpression: \"'secret ' + params.data.max\"}]",
 		deny+", paramRef: {name: limits, parameterNotFoundAction: Deny}") +
 	policy("secret-authorizer", "  failurePolicy: Ignore\n"+rule("CREATE", "deployments")+
@@ -292,34 +304,44 @@ func said(t *testing.T, method, url, contentType, body string, header ...string)
 // request. The server is asked for that only if there is a finding to hide, and nothing is read for
 // a client whose permission is known.
 func TestUntold(t *testing.T) {
-	const asAlice, asBoss, asWriter = "Authorization: Bearer alice", "Authorization: Bearer boss", "Authorization: Bearer writer"
+	const asAlice, asBoss, asWriter = "Authorization: Bearer alice", "Authorization: Bearer boss",
+		"Authorization: Bearer writer"
 	a := newAuthority(t)
 	url := guarded(t, a, secrets, "OWN", "")
 	for _, c := range []struct {
 		name, method, path, contentType, body, as string
 		want, asked                               string
 	}{
-		{"an object that is admitted: the server authorizes it", "POST", inTeamA, "application/json", strings.Replace(tooMany, "9", "3", 1), asAlice,
+		{"an object that is admitted: the server authorizes it", "POST", inTeamA, "application/json",
+			strings.Replace(tooMany, "9", "3", 1), asAlice,
 			"403 the server's own refusal", "POST " + inTeamA + " by alice"},
-		{"a create", "POST", inTeamA, "application/json", tooMany, asAlice, "403 " + forbiddenIn, "may alice create deployments by alice\nwho is alice by alice"},
+		{"a create", "POST", inTeamA, "application/json", tooMany, asAlice, "403 " + forbiddenIn,
+			"may alice create deployments by alice\nwho is alice by alice"},
 		{"again", "POST", inTeamA, "application/json", tooMany, asAlice, "403 " + forbiddenIn, ""},
-		{"parameters, by a policy that may fail", "POST", inTeamA, "application/json", strings.Replace(tooMany, `"web"`, `"params"`, 1), asAlice, "403 " + forbiddenIn, ""},
-		{"an authorizer, by a policy that may fail", "POST", inTeamA, "application/json", strings.Replace(tooMany, `"web"},"spec":{"replicas":9`, `"authorizer"},"spec":{"replicas":1`, 1), asAlice,
+		{"parameters, by a policy that may fail", "POST", inTeamA, "application/json",
+			strings.Replace(tooMany, `"web"`, `"params"`, 1), asAlice, "403 " + forbiddenIn, ""},
+		{"an authorizer, by a policy that may fail", "POST", inTeamA, "application/json",
+			strings.Replace(tooMany, `"web"},"spec":{"replicas":9`, `"authorizer"},"spec":{"replicas":1`, 1), asAlice,
 			"403 " + forbiddenIn, ""},
-		{"parameters, for who may", "POST", inTeamA, "application/json", strings.Replace(tooMany, `"web"`, `"params"`, 1), asBoss,
+		{"parameters, for who may", "POST", inTeamA, "application/json",
+			strings.Replace(tooMany, `"web"`, `"params"`, 1), asBoss,
 			`422 deployments.apps "params" is forbidden: ValidatingAdmissionPolicy 'secret-params' with binding 'secret-params' denied request: secret 5`,
 			"GET /api/v1/namespaces/team-a/configmaps/limits by gateways-own\nmay boss create deployments by boss"},
 		{"a warning", "POST", inTeamA, "application/json", strings.Replace(tooMany, `"web"`, `"warned"`, 1), asAlice,
 			"403 the server's own refusal", "POST " + inTeamA + " by alice"},
-		{"a warning, for who may", "POST", inTeamA, "application/json", strings.Replace(tooMany, `"web"`, `"warned"`, 1), asBoss,
+		{"a warning, for who may", "POST", inTeamA, "application/json",
+			strings.Replace(tooMany, `"web"`, `"warned"`, 1), asBoss,
 			`200  (299 - "Validation failed for ValidatingAdmissionPolicy 'secret-warning' with binding 'secret-warning': secret")`, "POST " + inTeamA + " by boss"},
 		{"a dry run", "POST", inTeamA + "?dryRun=All", "application/json", tooMany, asAlice, "403 " + forbiddenIn, ""},
-		{"in another namespace", "POST", strings.Replace(inTeamA, "team-a", "team-b", 1), "application/json", tooMany, asAlice,
+		{"in another namespace", "POST", strings.Replace(inTeamA, "team-a", "team-b", 1), "application/json", tooMany,
+			asAlice,
 			"403 " + strings.Replace(forbiddenIn, "team-a", "team-b", 1), "may alice create deployments by alice"},
-		{"an update, whose stored object the gateway reads by its own account", "PUT", inTeamA + "/web", "application/json", tooManyPut, asAlice,
+		{"an update, whose stored object the gateway reads by its own account", "PUT", inTeamA + "/web",
+			"application/json", tooManyPut, asAlice,
 			`403 deployments.apps "web" is forbidden: User "alice" cannot update resource "deployments" in API group "apps" in the namespace "team-a": no role`,
 			"GET " + inTeamA + "/web by gateways-own\nmay alice update deployments by alice"},
-		{"an update that creates", "PUT", inTeamA + "/new", "application/json", strings.Replace(tooMany, `"web"`, `"new"`, 1), asWriter,
+		{"an update that creates", "PUT", inTeamA + "/new", "application/json",
+			strings.Replace(tooMany, `"web"`, `"new"`, 1), asWriter,
 			`403 deployments.apps "new" is forbidden: User "writer" cannot create resource "deployments" in API group "apps" in the namespace "team-a": no role`,
 			"GET " + inTeamA + "/new by gateways-own\nmay writer update deployments by writer\nmay writer create deployments by writer\nwho is writer by writer"},
 		{"a scale", "PUT", inTeamA + "/web/scale", "application/json", scaleTo, asAlice,
@@ -328,23 +350,27 @@ func TestUntold(t *testing.T) {
 		{"a status", "PUT", inTeamA + "/web/status", "application/json", tooManyPut, asAlice,
 			`403 deployments.apps "web" is forbidden: User "alice" cannot update resource "deployments/status" in API group "apps" in the namespace "team-a": no role`,
 			"may alice update deployments/status by alice"},
-		{"a patch, about which the server is asked in any case", "PATCH", inTeamA + "/web", "application/merge-patch+json", `{"spec":{"replicas":9}}`, asAlice,
+		{"a patch, about which the server is asked in any case", "PATCH", inTeamA + "/web",
+			"application/merge-patch+json", `{"spec":{"replicas":9}}`, asAlice,
 			"403 the server's own refusal", "GET /version by alice\nPATCH " + inTeamA + "/web?dryRun=All by alice"},
-		{"a patch, for who may", "PATCH", inTeamA + "/web", "application/merge-patch+json", `{"spec":{"replicas":9}}`, asBoss,
+		{"a patch, for who may", "PATCH", inTeamA + "/web", "application/merge-patch+json", `{"spec":{"replicas":9}}`,
+			asBoss,
 			`422 deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'secret-transition' with binding 'secret-transition' denied request: secret`,
 			"PATCH " + inTeamA + "/web?dryRun=All by boss\nGET " + inTeamA + "/web by gateways-own"},
 		{"a deletion", "DELETE", inTeamA + "/web", "", "", asAlice,
 			`403 deployments.apps "web" is forbidden: User "alice" cannot delete resource "deployments" in API group "apps" in the namespace "team-a": no role`,
 			"GET " + inTeamA + "/web by gateways-own\nmay alice delete deployments by alice"},
 		{"a deletion of all, about which the server is asked in any case", "DELETE", inTeamA, "", "", asAlice,
-			"403 the server's own refusal", "DELETE " + inTeamA + "?fieldSelector=metadata.name%3Dadmission-gateway.io.nobody by alice"},
+			"403 the server's own refusal", "DELETE " + inTeamA +
+				"?fieldSelector=metadata.name%3Dadmission-gateway.io.nobody by alice"},
 		{"exec", "POST", "/api/v1/namespaces/team-a/pods/p1/exec?command=sh", "", "", asAlice,
 			`403 pods "p1" is forbidden: User "alice" cannot create resource "pods/exec" in API group "" in the namespace "team-a": no role`,
 			"may alice create pods/exec by alice"},
 		{"exec by GET", "GET", "/api/v1/namespaces/team-a/pods/p1/exec?command=sh", "", "", asAlice,
 			`403 pods "p1" is forbidden: User "alice" cannot get resource "pods/exec" in API group "" in the namespace "team-a": no role`,
 			"may alice get pods/exec by alice"},
-		{"a mutating policy that fails", "POST", "/apis/apps/v1/namespaces/team-a/statefulsets", "application/json", `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"web"}}`, asAlice,
+		{"a mutating policy that fails", "POST", "/apis/apps/v1/namespaces/team-a/statefulsets", "application/json",
+			`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"web"}}`, asAlice,
 			`403 statefulsets.apps is forbidden: User "alice" cannot create resource "statefulsets" in API group "apps" in the namespace "team-a": no role`,
 			"may alice create statefulsets by alice"},
 		{"a schema", "POST", "/apis/example.com/v1/widgets", "application/json", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"secret":6}}`, asAlice,
@@ -357,7 +383,8 @@ func TestUntold(t *testing.T) {
 		{"an anonymous client", "POST", inTeamA, "application/json", tooMany, "",
 			`403 deployments.apps is forbidden: User "system:anonymous" cannot create resource "deployments" in API group "apps" in the namespace "team-a": no role`,
 			"may system:anonymous create deployments by gateways-own"},
-		{"credentials that are nobody's", "POST", inTeamA, "application/json", tooMany, "Authorization: Bearer stolen", "401 Unauthorized",
+		{"credentials that are nobody's", "POST", inTeamA, "application/json", tooMany, "Authorization: Bearer stolen",
+			"401 Unauthorized",
 			"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews by nobody"},
 		{"again", "POST", inTeamA, "application/json", tooMany, "Authorization: Bearer stolen", "401 Unauthorized", ""},
 	} {
@@ -390,15 +417,22 @@ func TestUntoldByServiceAccount(t *testing.T) {
 		failing               int
 		want, asked           string
 	}{
-		{"who is told of", "OWN, credentials: Impersonate", identified, []string{"X-Remote-User: alice"}, 0, "403 " + forbiddenIn, "may alice create deployments by gateways-own"},
-		{"who may", "OWN, credentials: Impersonate", identified, []string{"X-Remote-User: boss"}, 0, denied, "may boss create deployments by gateways-own"},
+		{"who is told of", "OWN, credentials: Impersonate", identified, []string{"X-Remote-User: alice"}, 0,
+			"403 " + forbiddenIn, "may alice create deployments by gateways-own"},
+		{"who may", "OWN, credentials: Impersonate", identified, []string{"X-Remote-User: boss"}, 0, denied,
+			"may boss create deployments by gateways-own"},
 		{"the client of a proxy that shows the backend nothing", "OWN", identified, []string{"X-Remote-User: alice"}, 0,
-			"403 " + strings.Replace(forbiddenIn, "alice", "system:anonymous", 1), "may system:anonymous create deployments by gateways-own"},
-		{"a failing server", "OWN, credentials: Impersonate", identified, []string{"X-Remote-User: alice"}, 500, denied, "may alice create deployments by gateways-own"},
-		{"an account that may not ask", "OWN, credentials: Impersonate", identified, []string{"X-Remote-User: alice"}, 403, denied, "may alice create deployments by gateways-own"},
+			"403 " + strings.Replace(forbiddenIn, "alice", "system:anonymous", 1),
+			"may system:anonymous create deployments by gateways-own"},
+		{"a failing server", "OWN, credentials: Impersonate", identified, []string{"X-Remote-User: alice"}, 500, denied,
+			"may alice create deployments by gateways-own"},
+		{"an account that may not ask", "OWN, credentials: Impersonate", identified, []string{"X-Remote-User: alice"},
+			403, denied, "may alice create deployments by gateways-own"},
 		{"no account", "credentials: Pass", "", nil, 0, denied, ""},
-		{"no account, but credentials", "credentials: Pass", "", []string{"Authorization: Bearer alice"}, 0, "403 " + forbiddenIn, "may alice create deployments by alice\nwho is alice by alice"},
-		{"a server that lets no client ask", "credentials: Pass", "", []string{"Authorization: Bearer alice"}, 403, denied, "may alice create deployments by alice"},
+		{"no account, but credentials", "credentials: Pass", "", []string{"Authorization: Bearer alice"}, 0,
+			"403 " + forbiddenIn, "may alice create deployments by alice\nwho is alice by alice"},
+		{"a server that lets no client ask", "credentials: Pass", "", []string{"Authorization: Bearer alice"}, 403,
+			denied, "may alice create deployments by alice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAuthority(t)

@@ -18,7 +18,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// rfcStore is a plain API with notes. It gives ETags of a kind, and compares preconditions as RFC 9110 says, or not at all.
+// rfcStore is a plain API with notes. It gives ETags of a kind, and compares preconditions as RFC 9110 says, or not at
+// all.
 type rfcStore struct {
 	tag      func(body []byte) string
 	compares bool
@@ -151,8 +152,9 @@ func noteAt(t testing.TB, address, method, name, body string, lines ...string) (
 	return answer, string(text)
 }
 
-// TestPreconditions: every write with every precondition, before APIs that give ETags of each kind and compare them or not, has
-// the one answer of RFC 9110, and is carried out or not. It is so before it is known what the ETags are worth, and after.
+// TestPreconditions: every write with every precondition, before APIs that give ETags of each kind and compare them or
+// not, has the one answer of RFC 9110, and is carried out or not. It is so before it is known what the ETags are worth,
+// and after.
 func TestPreconditions(t *testing.T) {
 	const stored, put = `{"id":"n1","a":1}`, `{"id":"n1","a":2}`
 	conditions := []struct {
@@ -200,7 +202,8 @@ func TestPreconditions(t *testing.T) {
 								hold(stored)
 								answer, _ := noteAt(t, address, "GET", "n1", "")
 								tag := answer.Header.Get("ETag")
-								if isMade := strings.HasPrefix(tag, `"gw-`); isMade != (mode == "Gateway" || !strings.HasPrefix(tt.tag([]byte("a")), `"`)) || strings.HasPrefix(tag, "W/") {
+								if isMade := strings.HasPrefix(tag, `"gw-`); isMade != (mode == "Gateway" ||
+									!strings.HasPrefix(tt.tag([]byte("a")), `"`)) || strings.HasPrefix(tag, "W/") {
 									t.Fatalf("a GET has the ETag %s", tag)
 								}
 								body, after, code := put, put, http.StatusOK
@@ -219,7 +222,8 @@ func TestPreconditions(t *testing.T) {
 								}
 								answer, text := noteAt(t, address, method, "n1", body, lines...)
 								if answer.StatusCode != code {
-									t.Errorf("%s, %s (%s): answered %d %s, want %d", method, c.name, lines, answer.StatusCode, text, code)
+									t.Errorf("%s, %s (%s): answered %d %s, want %d", method, c.name, lines,
+										answer.StatusCode, text, code)
 								}
 								s.mu.Lock()
 								now := string(s.objects["/v1/notes/n1"])
@@ -233,7 +237,8 @@ func TestPreconditions(t *testing.T) {
 							method, line string
 							code         int
 						}{
-							{"PUT", "If-Match: *", 412}, {"PUT", `If-Match: "bogus"`, 412}, {"PUT", "If-None-Match: *", 201}, {"PUT", `If-None-Match: "bogus"`, 201},
+							{"PUT", "If-Match: *", 412}, {"PUT", `If-Match: "bogus"`, 412},
+							{"PUT", "If-None-Match: *", 201}, {"PUT", `If-None-Match: "bogus"`, 201},
 							{"PATCH", "If-None-Match: *", 404}, {"DELETE", "If-None-Match: *", 404},
 						} {
 							hold("")
@@ -243,7 +248,8 @@ func TestPreconditions(t *testing.T) {
 							_, isThere := s.objects["/v1/notes/n1"]
 							s.mu.Unlock()
 							if answer.StatusCode != c.code || isThere != (c.code == 201) {
-								t.Errorf("nothing is stored, %s %s: answered %d %s, and it is there: %v", c.method, c.line, answer.StatusCode, text, isThere)
+								t.Errorf("nothing is stored, %s %s: answered %d %s, and it is there: %v", c.method,
+									c.line, answer.StatusCode, text, isThere)
 							}
 						}
 					}
@@ -289,7 +295,8 @@ func TestPreconditionsOfReads(t *testing.T) {
 		if c.code == 200 && answer.ContentLength != int64(len(`{"id":"n1"}`)) {
 			t.Errorf("%s %s: the length is %d", c.method, c.line, answer.ContentLength)
 		}
-		if c.code == 304 && (answer.Header.Get("Content-Type") != "" || answer.Header.Get("Last-Modified") != modifiedAt) {
+		if c.code == 304 && (answer.Header.Get("Content-Type") != "" ||
+			answer.Header.Get("Last-Modified") != modifiedAt) {
 			t.Errorf("%s %s: the head is %v", c.method, c.line, answer.Header)
 		}
 	}
@@ -320,7 +327,8 @@ func TestWrittenETags(t *testing.T) {
 	}
 }
 
-// TestVaryingReads: an object whose reads differ gets no ETag once that is found out, If-Match fails, and operators learn it.
+// TestVaryingReads: an object whose reads differ gets no ETag once that is found out, If-Match fails, and operators
+// learn it.
 func TestVaryingReads(t *testing.T) {
 	s := &rfcStore{tag: noTag, varies: true}
 	g, address := preconditioned(t, s, "preconditions: Gateway")
@@ -339,7 +347,9 @@ func TestVaryingReads(t *testing.T) {
 	if answer, text := noteAt(t, address, "PUT", "n1", `{"id":"n1","a":1}`, "If-Match: *"); answer.StatusCode != 200 {
 		t.Errorf("answered %d %s", answer.StatusCode, text)
 	}
-	if got := g.Upstreams()[0].Versions; len(got) != 1 || got[0] != (plain.Known{Resource: "notes", ETags: "Varying", Since: got[0].Since}) || time.Since(got[0].Since) > time.Hour || !got[0].IsVarying() {
+	if got := g.Upstreams()[0].Versions; len(got) != 1 ||
+		got[0] != (plain.Known{Resource: "notes", ETags: "Varying", Since: got[0].Since}) ||
+		time.Since(got[0].Since) > time.Hour || !got[0].IsVarying() {
 		t.Errorf("/upstreams says %v", got)
 	}
 	g.routes.backends[0].comparisons.Forget() // as when another server answers
@@ -366,12 +376,15 @@ func TestLargeReads(t *testing.T) {
 					}
 				}
 			}))
-			g := gatewayFor(t, policiestest.Write(t, notedAs("preconditions: Gateway")), strings.TrimPrefix(backend.URL, "http://"), nil)
+			g := gatewayFor(t, policiestest.Write(t, notedAs("preconditions: Gateway")),
+				strings.TrimPrefix(backend.URL, "http://"), nil)
 			address := startGateway(t, g)
 			for _, method := range []string{"GET", "HEAD"} {
 				answer, body := noteAt(t, address, method, "n1", "")
-				if answer.StatusCode != 200 || method == "GET" && body != object || strings.HasPrefix(answer.Header.Get("ETag"), `"gw-`) != isTagged {
-					t.Errorf("%s, %d bytes, in chunks %v: answered %d %v with %d bytes", method, size, isChunked, answer.StatusCode, answer.Header, len(body))
+				if answer.StatusCode != 200 || method == "GET" && body != object ||
+					strings.HasPrefix(answer.Header.Get("ETag"), `"gw-`) != isTagged {
+					t.Errorf("%s, %d bytes, in chunks %v: answered %d %v with %d bytes", method, size, isChunked,
+						answer.StatusCode, answer.Header, len(body))
 				}
 			}
 			backend.Close()
@@ -379,10 +392,11 @@ func TestLargeReads(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedIsStored: what was acknowledged is stored, before APIs that compare nothing. The writers spell the object in
-// one way, or in several that the API reads alike.
+// TestAcknowledgedIsStored: what was acknowledged is stored, before APIs that compare nothing. The writers spell the
+// object in one way, or in several that the API reads alike.
 func TestAcknowledgedIsStored(t *testing.T) {
-	for kind, tag := range map[string]func([]byte) string{"no ETags": noTag, "weak ETags": expressTag, "strong ETags": fastifyTag} {
+	for kind, tag := range map[string]func([]byte) string{"no ETags": noTag, "weak ETags": expressTag,
+		"strong ETags": fastifyTag} {
 		for _, mode := range []string{"Auto", "Gateway"} {
 			t.Run(kind+", "+mode, func(t *testing.T) {
 				t.Parallel()
@@ -391,7 +405,8 @@ func TestAcknowledgedIsStored(t *testing.T) {
 		}
 	}
 	for name, spelled := range map[string][]string{
-		"n@1": {"n@1", "n%401"}, "né": {"n%C3%A9", "n%c3%a9"}, "n/1": {"n%2F1", "n%2f1", "%6E%2F1", "n%2F%31"}, "n%": {"n%25", "%6e%25"},
+		"n@1": {"n@1", "n%401"}, "né": {"n%C3%A9", "n%c3%a9"}, "n/1": {"n%2F1", "n%2f1", "%6E%2F1", "n%2F%31"},
+		"n%": {"n%25", "%6e%25"},
 	} {
 		t.Run("spelled "+strings.Join(spelled, " "), func(t *testing.T) {
 			t.Parallel()
@@ -400,8 +415,8 @@ func TestAcknowledgedIsStored(t *testing.T) {
 	}
 }
 
-// countTogether lets 32 writers read a number and store the next one, each in the version that it has read, through two gateways
-// that share locks.
+// countTogether lets 32 writers read a number and store the next one, each in the version that it has read, through two
+// gateways that share locks.
 func countTogether(t *testing.T, s *rfcStore, line, name string, spelled ...string) {
 	const rounds = 3
 	writers := testutil.Amount(32, 8)
@@ -429,12 +444,14 @@ func countTogether(t *testing.T, s *rfcStore, line, name string, spelled ...stri
 					t.Error(err)
 					return
 				}
-				answer, text = noteAt(t, addresses[(i+done)%2], method, as, object(note.N+1), "If-Match: "+answer.Header.Get("ETag"))
+				answer, text = noteAt(t, addresses[(i+done)%2], method, as, object(note.N+1),
+					"If-Match: "+answer.Header.Get("ETag"))
 				switch {
 				case answer.StatusCode == http.StatusOK:
 					acknowledged.Add(1)
 					done++
-				case answer.StatusCode != http.StatusPreconditionFailed && answer.StatusCode != http.StatusServiceUnavailable:
+				case answer.StatusCode != http.StatusPreconditionFailed &&
+					answer.StatusCode != http.StatusServiceUnavailable:
 					t.Errorf("answered %d %s", answer.StatusCode, text)
 					return
 				}
@@ -444,7 +461,8 @@ func countTogether(t *testing.T, s *rfcStore, line, name string, spelled ...stri
 	all.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if want := object(acknowledged.Load()); string(s.objects["/v1/notes/"+name]) != want || acknowledged.Load() != int64(writers*rounds) {
+	if want := object(acknowledged.Load()); string(s.objects["/v1/notes/"+name]) != want ||
+		acknowledged.Load() != int64(writers*rounds) {
 		t.Errorf("%s is stored, want %s", s.objects["/v1/notes/"+name], want)
 	}
 }

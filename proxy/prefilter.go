@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// beginPrefilter is the stage that lets policies be asked before an object is read, if that may spare it. A new object is
-// all in the request.
+// beginPrefilter is the stage that lets policies be asked before an object is read, if that may spare it. A new object
+// is all in the request.
 func beginPrefilter(r *request) error {
 	f := r.prefilter
 	f.request, f.attributes.IsUncounted = r, r.gateway.isUncounted
@@ -15,9 +15,9 @@ func beginPrefilter(r *request) error {
 	return nil
 }
 
-// A prefilter finds the policies that do not match the request before the gateway reads an object or makes a dry run for
-// them: by labels of the namespace, and by match conditions that need no object. It asks each policy once. It implements
-// resource.Prefilter.
+// A prefilter finds the policies that do not match the request before the gateway reads an object or makes a dry run
+// for them: by labels of the namespace, and by match conditions that need no object. It asks each policy once. It
+// implements resource.Prefilter.
 type prefilter struct {
 	request    *request             // nil until it is to be asked
 	attributes admission.Attributes // without an object

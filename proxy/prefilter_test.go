@@ -95,7 +95,8 @@ route  to :  : refused: the request target is too long`},
 
 func shownForecast(f Forecast) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "route %s to %s: %s %s", f.Place.Route, f.Place.Upstream, f.Info.Verb, strings.TrimSuffix(f.Info.GroupResource().String(), "."))
+	fmt.Fprintf(&b, "route %s to %s: %s %s", f.Place.Route, f.Place.Upstream, f.Info.Verb,
+		strings.TrimSuffix(f.Info.GroupResource().String(), "."))
 	if f.Refusal != nil {
 		fmt.Fprintf(&b, ": refused: %v", f.Refusal)
 	}

@@ -190,7 +190,8 @@ func noteClient(t *testing.T, address string) func(method, path, contentType, ma
 func startProbing(t *testing.T, s *probedStore, spec string) (*Gateway, string) {
 	backend := httptest.NewServer(s)
 	t.Cleanup(backend.Close)
-	g := gatewayFor(t, policiestest.Write(t, fmt.Sprintf(notesOf, spec)), strings.TrimPrefix(backend.URL, "http://"), nil)
+	g := gatewayFor(t, policiestest.Write(t, fmt.Sprintf(notesOf, spec)), strings.TrimPrefix(backend.URL, "http://"),
+		nil)
 	g.routes.backends[0].comparisons.Asks = true
 	return g, startGateway(t, g)
 }
@@ -226,20 +227,34 @@ func TestProbeOverwritesNobody(t *testing.T) {
 		want                      string // "" for the other writer's object
 		object, other             string // bare and bareOther by default
 	}{
-		"PUT that names its version":    {spec: bareNotes, method: "PUT", isNamed: true, body: `{"id":"n1","spec":{"n":7,"mine":1}}`, code: 412},
-		"PUT":                           {spec: bareNotes, method: "PUT", body: `{"id":"n1","spec":{"n":7,"mine":1}}`, code: 422},
-		"PUT that is valid still":       {spec: bareNotes, method: "PUT", body: `{"id":"n1","spec":{"n":9}}`, code: 200, want: `{"id":"n1","spec":{"n":9},"status":{"n":1}}`},
-		"merge patch":                   {spec: bareNotes, method: "PATCH", contentType: merge, body: `{"spec":{"n":7,"mine":1}}`, code: 422},
-		"merge patch that is valid":     {spec: bareNotes, method: "PATCH", contentType: merge, body: `{"spec":{"mine":1}}`, code: 200, want: both(`"mine":1`)},
-		"merge patch, version named":    {spec: bareNotes, method: "PATCH", contentType: merge, isNamed: true, body: `{"spec":{"mine":1}}`, code: 412},
-		"JSON patch":                    {spec: bareNotes, method: "PATCH", contentType: patch, body: `[{"op":"add","path":"/spec/n","value":7}]`, code: 422},
-		"JSON patch that is valid":      {spec: bareNotes, method: "PATCH", contentType: patch, body: `[{"op":"add","path":"/spec/mine","value":1}]`, code: 200, want: both(`"mine":1`)},
-		"status":                        {spec: bareNotes, method: "PUT", path: "/status", body: `{"id":"n1","status":{"n":2}}`, code: 200, want: strings.Replace(bareOther, `{"n":1}`, `{"n":2}`, 1)},
-		"status that names its version": {spec: bareNotes, method: "PUT", path: "/status", isNamed: true, body: `{"id":"n1","status":{"n":2}}`, code: 412},
-		"patch of the status":           {spec: bareNotes, method: "PATCH", path: "/status", contentType: merge, body: `{"status":{"n":2}}`, code: 200, want: strings.Replace(bareOther, `{"n":1}`, `{"n":2}`, 1)},
-		"patch of the scale":            {spec: bareNotes, method: "PATCH", path: "/scale", contentType: merge, body: `{"spec":{"replicas":7}}`, code: 422},
-		"object of Kubernetes' form":    {spec: kubernetesNotes, method: "PUT", body: strings.Replace(envelope, `"n":6`, `"n":7,"mine":1`, 1), code: 422, object: envelope, other: envelopeOther},
-		"Kubernetes, merge patch":       {spec: kubernetesNotes, method: "PATCH", contentType: merge, body: `{"spec":{"n":7,"mine":1}}`, code: 422, object: envelope, other: envelopeOther},
+		"PUT that names its version": {spec: bareNotes, method: "PUT", isNamed: true,
+			body: `{"id":"n1","spec":{"n":7,"mine":1}}`, code: 412},
+		"PUT": {spec: bareNotes, method: "PUT", body: `{"id":"n1","spec":{"n":7,"mine":1}}`, code: 422},
+		"PUT that is valid still": {spec: bareNotes, method: "PUT", body: `{"id":"n1","spec":{"n":9}}`, code: 200,
+			want: `{"id":"n1","spec":{"n":9},"status":{"n":1}}`},
+		"merge patch": {spec: bareNotes, method: "PATCH", contentType: merge,
+			body: `{"spec":{"n":7,"mine":1}}`, code: 422},
+		"merge patch that is valid": {spec: bareNotes, method: "PATCH", contentType: merge,
+			body: `{"spec":{"mine":1}}`, code: 200, want: both(`"mine":1`)},
+		"merge patch, version named": {spec: bareNotes, method: "PATCH", contentType: merge, isNamed: true,
+			body: `{"spec":{"mine":1}}`, code: 412},
+		"JSON patch": {spec: bareNotes, method: "PATCH", contentType: patch,
+			body: `[{"op":"add","path":"/spec/n","value":7}]`, code: 422},
+		"JSON patch that is valid": {spec: bareNotes, method: "PATCH", contentType: patch,
+			body: `[{"op":"add","path":"/spec/mine","value":1}]`, code: 200, want: both(`"mine":1`)},
+		"status": {spec: bareNotes, method: "PUT", path: "/status",
+			body: `{"id":"n1","status":{"n":2}}`, code: 200, want: strings.Replace(bareOther, `{"n":1}`, `{"n":2}`, 1)},
+		"status that names its version": {spec: bareNotes, method: "PUT", path: "/status", isNamed: true,
+			body: `{"id":"n1","status":{"n":2}}`, code: 412},
+		"patch of the status": {spec: bareNotes, method: "PATCH", path: "/status", contentType: merge,
+			body: `{"status":{"n":2}}`, code: 200, want: strings.Replace(bareOther, `{"n":1}`, `{"n":2}`, 1)},
+		"patch of the scale": {spec: bareNotes, method: "PATCH", path: "/scale", contentType: merge,
+			body: `{"spec":{"replicas":7}}`, code: 422},
+		"object of Kubernetes' form": {spec: kubernetesNotes, method: "PUT",
+			body: strings.Replace(envelope, `"n":6`, `"n":7,"mine":1`, 1), code: 422, object: envelope,
+			other: envelopeOther},
+		"Kubernetes, merge patch": {spec: kubernetesNotes, method: "PATCH", contentType: merge,
+			body: `{"spec":{"n":7,"mine":1}}`, code: 422, object: envelope, other: envelopeOther},
 	} {
 		for _, patches := range []string{"Emulated", "Validated"} {
 			if tt.spec == kubernetesNotes && patches == "Validated" {
@@ -312,26 +327,38 @@ func TestProbeAnswers(t *testing.T) {
 		log           string
 		patch         [3]int // code, sent and stored of a JSON patch that the backend applies itself
 	}{
-		"412 to another version": {answer: ifProbe(412), code: 200, sent: 2, stored: 1, finding: "Compared", log: "the backend compares If-Match"},
-		"409":                    {answer: ifProbe(409), code: 200, sent: 2, stored: 1, finding: "Compared", log: "the backend compares If-Match"},
-		"400: no number":         {answer: ifProbe(400), code: 200, sent: 2, stored: 1, finding: "Unclear", log: "does not show whether it compares"},
-		"422":                    {answer: ifProbe(422), code: 200, sent: 2, stored: 1, finding: "Unclear", log: "does not show whether it compares"},
-		"428":                    {answer: ifProbe(428), code: 200, sent: 2, stored: 1, finding: "Unclear", log: "does not show whether it compares"},
-		"404: no such version":   {answer: ifProbe(404), code: 200, sent: 2, stored: 1, finding: "Unclear", log: "does not show whether it compares"},
-		"403: of a firewall":     {answer: ifProbe(403), code: 200, sent: 2, stored: 1, finding: "Unclear", log: "does not show whether it compares"},
-		"500: no number either":  {answer: ifProbe(500), code: 200, sent: 2, stored: 1, finding: "Unclear", log: "does not show whether it compares"},
-		"200: not compared":      {answer: always(200), code: 200, sent: 1, stored: 1, finding: "NotCompared", log: "does not compare If-Match"},
-		"204: not compared":      {answer: always(200), after: always(204), code: 204, sent: 1, stored: 1, finding: "NotCompared", log: "does not compare If-Match"},
-		"401: who are you":       {answer: ifProbe(401), code: 401, sent: 1},
-		"429: too many":          {answer: ifProbe(429), code: 429, sent: 1},
-		"503: not now":           {answer: ifProbe(503), code: 503, sent: 1},
-		"504: of a proxy":        {answer: ifProbe(504), code: 504, sent: 1},
-		"connection lost":        {answer: ifProbe(0), code: 504, sent: 1},
-		"500, and stored":        {answer: always(200), after: ifProbe(500), code: 200, sent: 1, stored: 1, finding: "NotCompared", log: "does not compare If-Match"},
+		"412 to another version": {answer: ifProbe(412), code: 200, sent: 2, stored: 1, finding: "Compared",
+			log: "the backend compares If-Match"},
+		"409": {answer: ifProbe(409), code: 200, sent: 2, stored: 1, finding: "Compared",
+			log: "the backend compares If-Match"},
+		"400: no number": {answer: ifProbe(400), code: 200, sent: 2, stored: 1, finding: "Unclear",
+			log: "does not show whether it compares"},
+		"422": {answer: ifProbe(422), code: 200, sent: 2, stored: 1, finding: "Unclear",
+			log: "does not show whether it compares"},
+		"428": {answer: ifProbe(428), code: 200, sent: 2, stored: 1, finding: "Unclear",
+			log: "does not show whether it compares"},
+		"404: no such version": {answer: ifProbe(404), code: 200, sent: 2, stored: 1, finding: "Unclear",
+			log: "does not show whether it compares"},
+		"403: of a firewall": {answer: ifProbe(403), code: 200, sent: 2, stored: 1, finding: "Unclear",
+			log: "does not show whether it compares"},
+		"500: no number either": {answer: ifProbe(500), code: 200, sent: 2, stored: 1, finding: "Unclear",
+			log: "does not show whether it compares"},
+		"200: not compared": {answer: always(200), code: 200, sent: 1, stored: 1, finding: "NotCompared",
+			log: "does not compare If-Match"},
+		"204: not compared": {answer: always(200), after: always(204), code: 204, sent: 1, stored: 1,
+			finding: "NotCompared", log: "does not compare If-Match"},
+		"401: who are you": {answer: ifProbe(401), code: 401, sent: 1},
+		"429: too many":    {answer: ifProbe(429), code: 429, sent: 1},
+		"503: not now":     {answer: ifProbe(503), code: 503, sent: 1},
+		"504: of a proxy":  {answer: ifProbe(504), code: 504, sent: 1},
+		"connection lost":  {answer: ifProbe(0), code: 504, sent: 1},
+		"500, and stored": {answer: always(200), after: ifProbe(500), code: 200, sent: 1, stored: 1,
+			finding: "NotCompared", log: "does not compare If-Match"},
 	} {
 		for _, way := range []string{put, merge, patch} {
 			t.Run(name+", "+way, func(t *testing.T) {
-				s := &probedStore{tag: func(v int) string { return fmt.Sprintf(`"%d"`, v) }, version: 7, object: `{"id":"n1","spec":{"n":7,"list":[]}}`, answer: tt.answer, after: tt.after}
+				s := &probedStore{tag: func(v int) string { return fmt.Sprintf(`"%d"`, v) }, version: 7,
+					object: `{"id":"n1","spec":{"n":7,"list":[]}}`, answer: tt.answer, after: tt.after}
 				g, address := startProbing(t, s, fmt.Sprintf(bareNotes, "Validated"))
 				var log syncBuffer
 				g.log = slog.New(slog.NewTextHandler(&log, nil))
@@ -367,7 +394,10 @@ func TestProbeAnswers(t *testing.T) {
 				if !slices.Equal(got, found) {
 					t.Errorf("/upstreams says %v, want %v", got, found)
 				}
-				if got := log.String(); tt.log != "" && (strings.Count(got, tt.log) != 1 || !strings.Contains(got, "resource=notes.example.com method="+map[string]string{put: "PUT", merge: "PATCH"}[way])) {
+				if got := log.String(); tt.log != "" &&
+					(strings.Count(got, tt.log) != 1 ||
+						!strings.Contains(got, "resource=notes.example.com method="+
+							map[string]string{put: "PUT", merge: "PATCH"}[way])) {
 					t.Errorf("the log says %s", got)
 				}
 			})
@@ -380,15 +410,18 @@ func TestProbeAnswers(t *testing.T) {
 func TestProbesEnd(t *testing.T) {
 	for name, answer := range map[string]int{"412 to everything": 412, "503 to probes": 503} {
 		t.Run(name, func(t *testing.T) {
-			s := &probedStore{tag: func(v int) string { return fmt.Sprintf(`"%d"`, v) }, version: 7, object: `{"id":"n1","spec":{"n":7}}`}
+			s := &probedStore{tag: func(v int) string { return fmt.Sprintf(`"%d"`, v) }, version: 7,
+				object: `{"id":"n1","spec":{"n":7}}`}
 			s.answer = func(string) int { return answer }
 			if answer == 412 {
-				s.tag = func(v int) string { return fmt.Sprintf(`"%d-%d"`, v, len(s.matches)) } // never the one that was read
+				// never the one that was read
+				s.tag = func(v int) string { return fmt.Sprintf(`"%d-%d"`, v, len(s.matches)) }
 			}
 			g, address := startProbing(t, s, fmt.Sprintf(bareNotes, "Validated"))
 			send := noteClient(t, address)
 			for range 20 {
-				if code, answer := send("PUT", "", "application/json", "", `{"id":"n1","spec":{"n":8}}`); code != 200 && code != 409 && code != 503 {
+				if code, answer := send("PUT", "", "application/json", "", `{"id":"n1","spec":{"n":8}}`); code != 200 &&
+					code != 409 && code != 503 {
 					t.Errorf("answered %d %s", code, answer)
 				}
 			}
@@ -410,7 +443,8 @@ func TestProbesEnd(t *testing.T) {
 // TestFindingsAreForgotten: what was found out about one method says nothing of another, and
 // nothing of the servers that come in place of the ones that were asked.
 func TestFindingsAreForgotten(t *testing.T) {
-	s := &probedStore{tag: func(v int) string { return fmt.Sprintf(`"%d"`, v) }, version: 7, object: `{"id":"n1","spec":{"n":7}}`}
+	s := &probedStore{tag: func(v int) string { return fmt.Sprintf(`"%d"`, v) }, version: 7,
+		object: `{"id":"n1","spec":{"n":7}}`}
 	g, address := startProbing(t, s, fmt.Sprintf(bareNotes, "Validated"))
 	var log syncBuffer
 	g.log = slog.New(slog.NewTextHandler(&log, nil))
@@ -428,7 +462,8 @@ func TestFindingsAreForgotten(t *testing.T) {
 	s.mu.Lock()
 	s.answer = func(string) int { return http.StatusOK }
 	s.mu.Unlock()
-	for i, event := range []balance.Event{balance.AddressesChanged, balance.Readmitted, balance.Healthy, balance.CircuitClosed} {
+	for i, event := range []balance.Event{balance.AddressesChanged, balance.Readmitted, balance.Healthy,
+		balance.CircuitClosed} {
 		if !mayBeAnother(event) {
 			t.Errorf("after %v the servers are the same", event)
 		}

@@ -50,7 +50,8 @@ func (a *ordinaryAPI) serve(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/version":
 		http.NotFound(w, r)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/widgets"):
-		_, _ = io.WriteString(w, `{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{},"items":[`+widgetW1+`]}`)
+		_, _ = io.WriteString(w, `{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{},"items":[`+widgetW1+
+			`]}`)
 	default:
 		_, _ = io.WriteString(w, widgetW1)
 	}
@@ -81,7 +82,8 @@ spec: {policyName: widgets, validationActions: [Deny]}
 // gatewayBefore is the address of a gateway that takes the API for a Kubernetes API server.
 func (a *ordinaryAPI) gatewayBefore(t *testing.T, policies string, words ...string) string {
 	t.Helper()
-	return startGateway(t, gatewayFor(t, policiestest.Write(t, policies), strings.TrimPrefix(a.URL, "http://"), append(words, "kubernetes", "policies=widgets")))
+	return startGateway(t, gatewayFor(t, policiestest.Write(t, policies), strings.TrimPrefix(a.URL, "http://"),
+		append(words, "kubernetes", "policies=widgets")))
 }
 
 // asks sends a request and returns the code and body of its answer.
@@ -117,23 +119,31 @@ func TestOrdinaryAPIGetsNoDryRun(t *testing.T) {
 		method, target, contentType, body string
 	}{
 		{"merge patch", "", nil, "PATCH", item, merge, `{"spec":{"size":4}}`},
-		{"JSON patch", "", nil, "PATCH", item, "application/json-patch+json", `[{"op":"replace","path":"/spec/size","value":4}]`},
+		{"JSON patch", "", nil, "PATCH", item, "application/json-patch+json",
+			`[{"op":"replace","path":"/spec/size","value":4}]`},
 		{"apply", "", nil, "PATCH", item + "?fieldManager=cli", "application/apply-patch+yaml", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w1}\nspec: {size: 4}\n"},
 		{"patch as a dry run", "", nil, "PATCH", item + "?dryRun=All", merge, `{"spec":{"size":4}}`},
 		{"create on its result", aboutWidgets, []string{"judge-results"}, "POST", widgetsPath, jsonBody, widgetW1},
 		{"update on its result", aboutWidgets, []string{"judge-results"}, "PUT", item, jsonBody, widgetW1},
-		{"create as a dry run", "", nil, "POST", widgetsPath + "?dryRun=All", jsonBody, `{"metadata":{"name":"w2"},"spec":{"size":3}}`},
+		{"create as a dry run", "", nil, "POST", widgetsPath + "?dryRun=All", jsonBody,
+			`{"metadata":{"name":"w2"},"spec":{"size":3}}`},
 		{"update as a dry run", "", nil, "PUT", item + "?dryRun=All", jsonBody, widgetW1},
-		{"create of what no file describes as a dry run", "", nil, "POST", "/api/v1/namespaces/team-a/pods?dryRun=All", jsonBody, `{"metadata":{"name":"p"}}`},
+		{"create of what no file describes as a dry run", "", nil, "POST", "/api/v1/namespaces/team-a/pods?dryRun=All",
+			jsonBody, `{"metadata":{"name":"p"}}`},
 		{"deletion as a dry run", "", nil, "DELETE", item + "?dryRun=All", jsonBody, ""},
 		{"deletion as a dry run in its options", "", nil, "DELETE", item, jsonBody, `{"dryRun":["All"]}`},
-		{"deletion of what no file describes as a dry run in its options", "", nil, "DELETE", "/api/v1/namespaces/team-a/pods/p", jsonBody, `{"dryRun":["All"]}`},
+		{"deletion of what no file describes as a dry run in its options", "", nil, "DELETE",
+			"/api/v1/namespaces/team-a/pods/p", jsonBody, `{"dryRun":["All"]}`},
 		{"deletion of a collection as a dry run", "", nil, "DELETE", widgetsPath + "?dryRun=All", jsonBody, ""},
-		{"deletion of a collection as a dry run in its options", "", nil, "DELETE", widgetsPath, jsonBody, `{"dryRun":["All"]}`},
+		{"deletion of a collection as a dry run in its options", "", nil, "DELETE", widgetsPath, jsonBody,
+			`{"dryRun":["All"]}`},
 		{"judged deletion as a dry run", aboutWidgets, nil, "DELETE", item + "?dryRun=All", jsonBody, ""},
-		{"judged deletion as a dry run in its options", aboutWidgets, nil, "DELETE", item, jsonBody, `{"dryRun":["All"]}`},
-		{"judged deletion of a collection as a dry run", aboutWidgets, nil, "DELETE", widgetsPath + "?dryRun=All", jsonBody, ""},
-		{"judged deletion of a collection as a dry run in its options", aboutWidgets, nil, "DELETE", widgetsPath, jsonBody, `{"dryRun":["All"]}`},
+		{"judged deletion as a dry run in its options", aboutWidgets, nil, "DELETE", item, jsonBody,
+			`{"dryRun":["All"]}`},
+		{"judged deletion of a collection as a dry run", aboutWidgets, nil, "DELETE", widgetsPath + "?dryRun=All",
+			jsonBody, ""},
+		{"judged deletion of a collection as a dry run in its options", aboutWidgets, nil, "DELETE", widgetsPath,
+			jsonBody, `{"dryRun":["All"]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			api := newOrdinaryAPI(t)
@@ -141,7 +151,8 @@ func TestOrdinaryAPIGetsNoDryRun(t *testing.T) {
 			const want = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the backend has not proved to be a Kubernetes API server, ` +
 				"so that it could carry out what a dry run only asks about; nothing was sent. GET /version was answered with the code 404 and no version of Kubernetes. " +
 				"Before an ordinary API the upstream must have `dialect: Plain` (--dialect Plain)" + `","reason":"InternalError","code":502}`
-			if code, body := asks(t, c.method, "http://"+address+c.target, c.contentType, c.body); code != 502 || body != want {
+			if code, body := asks(t, c.method, "http://"+address+c.target, c.contentType, c.body); code != 502 ||
+				body != want {
 				t.Errorf("answered %d %s", code, body)
 			}
 			if asked, written := api.counts(); asked != 1 || len(written) > 0 {
@@ -158,8 +169,10 @@ func TestServersVersion(t *testing.T) {
 		name, contentType, body string
 		code, want              int
 	}{
-		{"a release", "application/json", `{"major":"1","minor":"37","gitVersion":"v1.37.2","platform":"linux/amd64"}`, 200, 200},
-		{"no release", "application/json; charset=utf-8", `{"major":"","minor":"","gitVersion":"v0.0.0-master"}`, 200, 200},
+		{"a release", "application/json", `{"major":"1","minor":"37","gitVersion":"v1.37.2","platform":"linux/amd64"}`,
+			200, 200},
+		{"no release", "application/json; charset=utf-8", `{"major":"","minor":"","gitVersion":"v0.0.0-master"}`, 200,
+			200},
 		{"may not read it", "application/json", denied, 403, 200},
 		{"is not known", "application/json", strings.ReplaceAll(denied, "403", "401"), 401, 200},
 		{"numbers", "application/json", `{"major":1,"minor":37,"gitVersion":"v1.37.2"}`, 200, 502},
@@ -176,7 +189,8 @@ func TestServersVersion(t *testing.T) {
 		{"a Status of another code", "application/json", denied, 404, 502},
 		{"elsewhere", "application/json", ``, 302, 502},
 		{"an error", "application/json", `{}`, 500, 502},
-		{"too large", "application/json", `{"major":"1","minor":"37","gitVersion":"v1","x":"` + strings.Repeat("x", 70<<10) + `"}`, 200, 502},
+		{"too large", "application/json", `{"major":"1","minor":"37","gitVersion":"v1","x":"` +
+			strings.Repeat("x", 70<<10) + `"}`, 200, 502},
 		{"too busy", "text/plain", "Too many requests, please try again later.", 429, 429},
 		{"not ready", "text/plain", "shutting down", 503, 503},
 	} {
@@ -247,7 +261,8 @@ func TestProofOfAnotherHost(t *testing.T) {
 	address := api.gatewayBefore(t, "")
 	for host, want := range map[string]int{"kube.example.com": 200, "shop.example.com": 502} {
 		message := "PATCH " + widgetsPath + "/w1 HTTP/1.1\r\nHost: " + host + "\r\nContent-Type: application/merge-patch+json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
-		if answer := string(exchangeRaw(t, address, []byte(message))); !strings.HasPrefix(answer, fmt.Sprintf("HTTP/1.1 %d ", want)) {
+		if answer := string(exchangeRaw(t, address, []byte(message))); !strings.HasPrefix(answer,
+			fmt.Sprintf("HTTP/1.1 %d ", want)) {
 			t.Errorf("%s: %s", host, answer)
 		}
 	}
@@ -262,7 +277,8 @@ func TestProofOfNobody(t *testing.T) {
 	set := noPolicies()
 	g := newTestGateway(t, c, func() *policies.Set { return set })
 	address := startGateway(t, g)
-	code, body := asks(t, "POST", "http://"+address+"/api/v1/namespaces/team-a/pods?dryRun=All", "application/json", `{"metadata":{"name":"p"}}`)
+	code, body := asks(t, "POST", "http://"+address+"/api/v1/namespaces/team-a/pods?dryRun=All", "application/json",
+		`{"metadata":{"name":"p"}}`)
 	if code != 503 || !strings.Contains(body, "the backend cannot be reached") {
 		t.Errorf("answered %d %s", code, body)
 	}

@@ -48,8 +48,8 @@ func (p *publishedAPI) take() string {
 	return got
 }
 
-// TestPublishedCalls: the calls that published documents are used for most. What is right reaches the API byte for byte, and what
-// is wrong does not reach it.
+// TestPublishedCalls: the calls that published documents are used for most. What is right reaches the API byte for
+// byte, and what is wrong does not reach it.
 func TestPublishedCalls(t *testing.T) {
 	const (
 		json = "Content-Type: application/json"
@@ -62,18 +62,23 @@ func TestPublishedCalls(t *testing.T) {
 		calls   []publishedCall
 	}{
 		"openai.yaml": {"", "overlay: 1.0.0\ninfo: {title: a, version: 1.0.0}\nactions: [{target: $, update: {x-admission-gateway-resource: {defaults: Off}}}]\n", []publishedCall{
-			{"POST /v1/chat/completions", []string{json, key}, `{"model": "gpt-4o", "messages": [{"role":"user","content":"Hello"}] }`, ""},
+			{"POST /v1/chat/completions", []string{json, key},
+				`{"model": "gpt-4o", "messages": [{"role":"user","content":"Hello"}] }`, ""},
 			{"POST /v1/chat/completions", []string{json, key}, `{"model":"gpt-4o","messages":[{"role":"system","content":[{"type":"text","text":"be brief"}]},{"role":"user","content":"Hello"}],"temperature":0.20,"stream":true}`, ""},
 			{"POST /v1/chat/completions", []string{json, key}, `{"model":"gpt-4o","messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"4"}]}`, ""},
-			{"POST /v1/chat/completions", []string{json, key}, `{"model":"gpt-4o"}`, `422 CreateChatCompletion is invalid: messages: Required value`},
+			{"POST /v1/chat/completions", []string{json, key}, `{"model":"gpt-4o"}`,
+				`422 CreateChatCompletion is invalid: messages: Required value`},
 			{"POST /v1/chat/completions", []string{json, key}, `{"model":"gpt-4o","messages":[]}`, `422 CreateChatCompletion is invalid: messages: Invalid value: 0: must have at least 1 item`},
 			{"POST /v1/chat/completions", []string{json, key}, `{"model":"gpt-4o","messages":[{"role":"usr","content":"Hello"}]}`, `422 CreateChatCompletion is invalid: messages[0].role: Unsupported value: "usr": supported values: "developer", "system", "user", "assistant", "tool", "function"`},
-			{"POST /v1/chat/completions", []string{json, key}, `{"model":"gpt-4o","messages":[{"role":"user"}]}`, `422 CreateChatCompletion is invalid: messages[0].content: Required value`},
+			{"POST /v1/chat/completions", []string{json, key}, `{"model":"gpt-4o","messages":[{"role":"user"}]}`,
+				`422 CreateChatCompletion is invalid: messages[0].content: Required value`},
 			{"POST /v1/chat/completions", []string{json, key}, `{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}],"temperature":3}`, `422 CreateChatCompletion is invalid: temperature: Invalid value: 3: must be less than or equal to 2`},
 			{"POST /v1/chat/completions", []string{json, key}, `{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}],"n":"two"}`, `422 CreateChatCompletion is invalid: n: Invalid value: "string": must be of type integer`},
 			{"POST /v1/chat/completions", []string{json, key}, ``, `400 the body must not be empty`},
 			{"POST /v1/chat/completions", []string{json, key}, `{"model":`, `400 the body must be JSON that can be read in one way only: model: unexpected end of the document, a value must stand here at offset 9`},
-			{"POST /v1/chat/completions", []string{json}, `{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}]}`, `401 the request must have the credentials that the API's document asks for`},
+			{"POST /v1/chat/completions", []string{json},
+				`{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}]}`,
+				`401 the request must have the credentials that the API's document asks for`},
 			{"POST /v1/chat/completions", []string{"Content-Type: text/plain", key}, `hello`, `415 the body of the request was in an unknown format - accepted media types include: application/json`},
 		}},
 		"discord.json": {"", "", []publishedCall{
@@ -84,8 +89,10 @@ func TestPublishedCalls(t *testing.T) {
 			{"DELETE /api/v10/channels/1234/pins/99", []string{bot}, "", ""},
 			{"PUT /api/v10/channels/general/pins/99", []string{bot}, "", `422 Pin "99" is invalid: path.channel_id: Invalid value: "general": must match the regular expression '^(0|[1-9][0-9]*)$'`},
 			{"DELETE /api/v10/channels/1234/pins/first", []string{bot}, "", `422 Pin "first" is invalid: path.message_id: Invalid value: "first": must match the regular expression '^(0|[1-9][0-9]*)$'`},
-			{"PUT /api/v10/channels/1234/pins/99", nil, "", `401 the request must have the credentials that the API's document asks for`},
-			{"PATCH /api/v10/channels/1234/pins/99", []string{bot, json}, "{}", ""}, // the document has no PATCH, and nothing judges pins
+			{"PUT /api/v10/channels/1234/pins/99", nil, "",
+				`401 the request must have the credentials that the API's document asks for`},
+			// the document has no PATCH, and nothing judges pins
+			{"PATCH /api/v10/channels/1234/pins/99", []string{bot, json}, "{}", ""},
 		}},
 		"github.json": {`{"id":1,"name":"spoon-knife","private":false,"description":"d","full_name":"octocat/spoon-knife"}`, "", []publishedCall{
 			{"PUT /user/starred/octocat/spoon-knife", nil, "", ""},
@@ -124,7 +131,8 @@ func TestPublishedCalls(t *testing.T) {
 					want, reaches = "204 ", c.line+" "+c.body
 				}
 				if answered != want || got != reaches {
-					t.Errorf("%s %s %s:\n got %s\nwant %s\nthe API got %q, want %q", c.line, c.header, c.body, answered, want, got, reaches)
+					t.Errorf("%s %s %s:\n got %s\nwant %s\nthe API got %q, want %q", c.line, c.header, c.body, answered,
+						want, got, reaches)
 				}
 			}
 		})

@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestQueryOptions: the query parameters that Kubernetes has for every resource are an ordinary API's own. They are checked as
-// its document declares them, and reach it untouched, unless a file says that they are Kubernetes'.
+// TestQueryOptions: the query parameters that Kubernetes has for every resource are an ordinary API's own. They are
+// checked as its document declares them, and reach it untouched, unless a file says that they are Kubernetes'.
 func TestQueryOptions(t *testing.T) {
 	const runs = `
 openapi: 3.0.3
@@ -49,19 +49,24 @@ paths:
 	}{
 		{own, "POST /runs?dryRun=true", 200, "POST /runs?dryRun=true", ""},
 		{own, "POST /runs?dryRun=All", 422, "", "query.dryRun: Invalid value: \\\"All\\\": must be 'true' or 'false'"},
-		{own, "POST /runs?fieldValidation=none&fieldManager=%00&propagationPolicy=", 200, "POST /runs?fieldValidation=none&fieldManager=%00&propagationPolicy=", ""},
+		{own, "POST /runs?fieldValidation=none&fieldManager=%00&propagationPolicy=", 200,
+			"POST /runs?fieldValidation=none&fieldManager=%00&propagationPolicy=", ""},
 		{own, "PUT /runs/7?dryRun=true&pretty=1&pretty=2", 200, "PUT /runs/7?dryRun=true&pretty=1&pretty=2", ""},
 		{own, "PATCH /runs/7?dryRun=false&force=maybe", 200, "PATCH /runs/7?dryRun=false&force=maybe", ""},
-		{own, "DELETE /runs/7?dryRun=true&gracePeriodSeconds=soon", 200, "DELETE /runs/7?dryRun=true&gracePeriodSeconds=soon", ""},
-		{own, "GET /runs?limit=a&limit=b&watch=news&timeout=5&continue=x", 200, "GET /runs?limit=a&limit=b&watch=news&timeout=5&continue=x", ""},
+		{own, "DELETE /runs/7?dryRun=true&gracePeriodSeconds=soon", 200,
+			"DELETE /runs/7?dryRun=true&gracePeriodSeconds=soon", ""},
+		{own, "GET /runs?limit=a&limit=b&watch=news&timeout=5&continue=x", 200,
+			"GET /runs?limit=a&limit=b&watch=news&timeout=5&continue=x", ""},
 		{own, "GET /runs?watch=true", 422, "", "query.watch"},
 		{own, "POST /runs/7/stop?dryRun=true", 200, "POST /runs/7/stop?dryRun=true", ""},
 		{own, "POST /runs?_method=PUT", 400, "", "_method"},
 		{kubernetes, "POST /runs?dryRun=true", 422, "", `CreateOptions.meta.k8s.io \"\" is invalid: dryRun`},
 		{kubernetes, "POST /runs/7/stop?dryRun=true", 422, "", `CreateOptions.meta.k8s.io \"\" is invalid: dryRun`},
-		{kubernetes, "GET /runs?limit=a&limit=b", 400, "", "the query parameter 'limit' may not be given more than once"},
+		{kubernetes, "GET /runs?limit=a&limit=b", 400, "",
+			"the query parameter 'limit' may not be given more than once"},
 		{emulated, "PUT /runs/7?dryRun=true", 422, "", `UpdateOptions.meta.k8s.io \"\" is invalid: dryRun`},
-		{", backend: {dryRun: Emulated}, queryOptions: Backend", "PUT /runs/7?dryRun=true", 200, "PUT /runs/7?dryRun=true", ""},
+		{", backend: {dryRun: Emulated}, queryOptions: Backend", "PUT /runs/7?dryRun=true", 200,
+			"PUT /runs/7?dryRun=true", ""},
 	} {
 		var sent []string
 		backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +97,8 @@ paths:
 		_ = resp.Body.Close()
 		sent = slices.DeleteFunc(sent, func(s string) bool { return method != "GET" && strings.HasPrefix(s, "GET ") })
 		if resp.StatusCode != c.code || strings.Join(sent, "\n") != c.sent || !strings.Contains(string(text), c.says) {
-			t.Errorf("%s %s: %d %s, the backend got %q, want %d, %q", c.setting, c.request, resp.StatusCode, text, sent, c.code, c.sent)
+			t.Errorf("%s %s: %d %s, the backend got %q, want %d, %q", c.setting, c.request, resp.StatusCode, text, sent,
+				c.code, c.sent)
 		}
 		backend.Close()
 	}

@@ -156,19 +156,23 @@ func TestWildcardsOnPlain(t *testing.T) {
 					switch {
 					case !one.reached:
 						if got != passed || answered != 200 {
-							t.Errorf("%s%s, which is not reached, is answered %d %s, and the backend got %q, want %q", one.line, query, answered, text, got, passed)
+							t.Errorf("%s%s, which is not reached, is answered %d %s, and the backend got %q, want %q",
+								one.line, query, answered, text, got, passed)
 						}
 					case c.code != 0:
 						if answered != c.code || !strings.Contains(text, c.shows) || got != "" {
-							t.Errorf("%s%s is answered %d %s, and the backend got %q; want %d with %q", one.line, query, answered, text, got, c.code, c.shows)
+							t.Errorf("%s%s is answered %d %s, and the backend got %q; want %d with %q", one.line, query,
+								answered, text, got, c.code, c.shows)
 						}
 					case query != "":
 						if got != "" || answered/100 != 2 || !strings.Contains(text, c.shows) {
-							t.Errorf("the dry run of %s is answered %d %s, and the backend got %q", one.line, answered, text, got)
+							t.Errorf("the dry run of %s is answered %d %s, and the backend got %q", one.line, answered,
+								text, got)
 						}
 					default:
 						if !strings.HasPrefix(got, one.line+" {") || !strings.Contains(got, c.shows) {
-							t.Errorf("%s is answered %d %s, and the backend got %q, want it with %q", one.line, answered, text, got, c.shows)
+							t.Errorf("%s is answered %d %s, and the backend got %q, want it with %q", one.line,
+								answered, text, got, c.shows)
 						}
 					}
 				}
@@ -184,7 +188,8 @@ func TestSafeUpgradesOnPlain(t *testing.T) {
 	if root == "" {
 		root = filepath.Join("..", "..", "shared", "suites")
 	}
-	file := filepath.Join(root, "data", "gateway-api", "config", "crd", "experimental", "gateway.networking.k8s.io_vap_safeupgrades.yaml")
+	file := filepath.Join(root, "data", "gateway-api", "config", "crd", "experimental",
+		"gateway.networking.k8s.io_vap_safeupgrades.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Skipf("the recorded suites are not here: set SUITES_DIR (%v)", err)
@@ -196,7 +201,8 @@ func TestSafeUpgradesOnPlain(t *testing.T) {
 			annotations = `"gateway.networking.k8s.io/channel":"` + channel + `"`
 		}
 		if version != "" {
-			annotations = strings.TrimPrefix(annotations+`,"gateway.networking.k8s.io/bundle-version":"`+version+`"`, ",")
+			annotations = strings.TrimPrefix(annotations+`,"gateway.networking.k8s.io/bundle-version":"`+version+`"`,
+				",")
 		}
 		if annotations != "" {
 			annotations = `,"annotations":{` + annotations + `}`
@@ -241,7 +247,8 @@ func TestSafeUpgradesOnPlain(t *testing.T) {
 					}
 					cases++
 					for dialect, address := range addresses {
-						r, _ := http.NewRequest(method, "http://"+address+path, strings.NewReader(definition(group, channel, version, rest)))
+						r, _ := http.NewRequest(method, "http://"+address+path,
+							strings.NewReader(definition(group, channel, version, rest)))
 						r.Header.Set("Content-Type", "application/json")
 						answer, err := http.DefaultTransport.RoundTrip(r)
 						if err != nil {

@@ -46,8 +46,8 @@ const (
 	wholeWidget  = `{ "kind":"Widget", "apiVersion" :"example.com/v1","spec":{"size":1,"max":2,"mode":"Locked"}}`
 )
 
-// TestWatchFilled: an event is completed and leaves before the next one is sent, its head before all of them (DEF-3, RES-5).
-// Bookmarks, errors and what is no event pass as they are.
+// TestWatchFilled: an event is completed and leaves before the next one is sent, its head before all of them (DEF-3,
+// RES-5). Bookmarks, errors and what is no event pass as they are.
 func TestWatchFilled(t *testing.T) {
 	for _, version := range []string{"1.1", "1.0"} {
 		t.Run(version, func(t *testing.T) {
@@ -55,14 +55,17 @@ func TestWatchFilled(t *testing.T) {
 			r, backend := ask(t, address, conns, widgetsPath+"?watch=true", version, chunkedHead)
 			for _, c := range []struct{ sent, want string }{
 				{`{"type":"ADDED","object":` + bareWidget + "}\n", `{"type":"ADDED","object":` + filledWidget + "}\n"},
-				{`{"type":"MODIFIED","object":` + wholeWidget + "}\n", `{"type":"MODIFIED","object":` + wholeWidget + "}\n"},
-				{`{"object": ` + bareWidget + ` , "type":"DELETED"}`, `{"object": ` + filledWidget + ` , "type":"DELETED"}`},
+				{`{"type":"MODIFIED","object":` + wholeWidget + "}\n", `{"type":"MODIFIED","object":` + wholeWidget +
+					"}\n"},
+				{`{"object": ` + bareWidget + ` , "type":"DELETED"}`, `{"object": ` + filledWidget +
+					` , "type":"DELETED"}`},
 				{"\n", "\n"},
 				{`{"type":"BOOKMARK","object":{"spec":{}}}`, `{"type":"BOOKMARK","object":{"spec":{}}}`},
 				{`{"type":"ERROR","object":{"kind":"Status"}}`, `{"type":"ERROR","object":{"kind":"Status"}}`},
 				{`{"spec":{}}`, `{"spec":{}}`},
 				{`{"type":"ADDED","object":1}[{"spec":{}}]`, `{"type":"ADDED","object":1}[{"spec":{}}]`},
-				{strings.Repeat(`{"type":"ADDED","object":`+bareWidget+"}\n", 3000), strings.Repeat(`{"type":"ADDED","object":`+filledWidget+"}\n", 3000)},
+				{strings.Repeat(`{"type":"ADDED","object":`+bareWidget+"}\n", 3000),
+					strings.Repeat(`{"type":"ADDED","object":`+filledWidget+"}\n", 3000)},
 			} {
 				send(t, backend, chunk(c.sent))
 				expect(t, r.Body, c.want)
@@ -111,8 +114,8 @@ func TestWatchFilledEnds(t *testing.T) {
 	}
 }
 
-// TestItemWatched: a backend that answers a watch of one object with events is understood, and one that answers with the
-// object too.
+// TestItemWatched: a backend that answers a watch of one object with events is understood, and one that answers with
+// the object too.
 func TestItemWatched(t *testing.T) {
 	_, address, conns := filledGateway(t)
 	r, backend := ask(t, address, conns, widgetsPath+"/w1?watch=true", "1.1", chunkedHead)
@@ -215,7 +218,8 @@ func TestHugeList(t *testing.T) {
 			// The stream soon stands still, for the test does not read it. Then only what it holds
 			// is left: what it dropped meanwhile, above all from pools under the race detector, is
 			// collected.
-			testutil.Eventually(t, fmt.Sprintf("at most 1 MiB held after %d items", i), func() bool { return bytesBy(".(*Request).SendStream") <= 1<<20 })
+			testutil.Eventually(t, fmt.Sprintf("at most 1 MiB held after %d items", i),
+				func() bool { return bytesBy(".(*Request).SendStream") <= 1<<20 })
 		}
 	}
 	expect(t, body, widgetsFoot)
@@ -229,14 +233,17 @@ func TestHugeList(t *testing.T) {
 func TestLargeObjectVersioned(t *testing.T) {
 	object := `{"x":"` + strings.Repeat("x", 70_000) + `","metadata":{},` + filledWidget[1:]
 	_, address, conns := filledGateway(t)
-	for i, lines := range []string{"ETag: \"9\"\r\nAccept-Ranges: bytes\r\n%s", "%sAccept-Ranges: bytes\r\nETag: \"9\"\r\n"} {
-		head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"+lines+"\r\n", fmt.Sprintf("Content-Length: %d\r\n", len(object)))
+	for i, lines := range []string{"ETag: \"9\"\r\nAccept-Ranges: bytes\r\n%s",
+		"%sAccept-Ranges: bytes\r\nETag: \"9\"\r\n"} {
+		head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"+lines+"\r\n",
+			fmt.Sprintf("Content-Length: %d\r\n", len(object)))
 		r, _ := ask(t, address, conns, widgetsPath+"/w1", "1.1", head+object)
 		body, err := io.ReadAll(r.Body)
 		if err != nil || !strings.Contains(string(body), `"metadata":{"resourceVersion":"1009"}`) {
 			t.Errorf("%d: %v, the end is %q", i, err, body[max(0, len(body)-150):])
 		}
-		if unrevised.ReplaceAllString(r.Header.Get("ETag"), "${1}*") != `"9-gateway-*"` || r.Header.Get("Accept-Ranges") != "" {
+		if unrevised.ReplaceAllString(r.Header.Get("ETag"), "${1}*") != `"9-gateway-*"` ||
+			r.Header.Get("Accept-Ranges") != "" {
 			t.Errorf("%d: the head is %v", i, r.Header)
 		}
 	}
@@ -251,14 +258,17 @@ func TestLargeObjectsFilled(t *testing.T) {
 	g, address, conns := filledGateway(t)
 	for _, n := range []int{60_000, 70_000, 1 << 20, 3<<20 - 30} {
 		object := padded(n)
-		for _, framing := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(object), object), "Transfer-Encoding: chunked\r\n\r\n" + chunks(object, 10_000)} {
-			// The test's ends are read and written one after the other, so the backend's must not wait for the client's.
+		for _, framing := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(object), object),
+			"Transfer-Encoding: chunked\r\n\r\n" + chunks(object, 10_000)} {
+			// The test's ends are read and written one after the other, so the backend's must not wait for the
+			// client's.
 			go func() {
 				c := <-conns
 				if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
 					t.Error(err)
 				}
-				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"+framing)
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"+
+					framing)
 				_ = c.Close()
 			}()
 			nc, br := dial(t, address)
@@ -277,15 +287,20 @@ func TestLargeObjectsFilled(t *testing.T) {
 	}{
 		{"an object over the bound", "/w1", padded(3 << 20), 0, 502,
 			"an object in the backend's answer is too large to be completed: document must be less than or equal to 3145728 bytes long at offset 3145728"},
-		{"an object over the bound in a list", "", `{"items":[` + padded(70_000) + `,` + padded(3<<20) + `]}`, 0, 0, ""},
-		{"no memory", "/w1", padded(2 << 20), 223 << 20, 503, "the gateway holds as much of requests in memory as it may"},
-		{"no memory for an item of a list", "", `{"items":[` + padded(10_000) + `,` + padded(1<<20) + `]}`, 223 << 20, 0, ""},
-		{"an object of nearly as many values as there may be", "/w1", `{"spec":{"size":1},"y":[` + strings.Repeat("{},", 999_990) + `{}]}`, 0, 200, ""},
+		{"an object over the bound in a list", "", `{"items":[` + padded(70_000) + `,` + padded(3<<20) + `]}`, 0, 0,
+			""},
+		{"no memory", "/w1", padded(2 << 20), 223 << 20, 503,
+			"the gateway holds as much of requests in memory as it may"},
+		{"no memory for an item of a list", "", `{"items":[` + padded(10_000) + `,` + padded(1<<20) + `]}`, 223 << 20,
+			0, ""},
+		{"an object of nearly as many values as there may be", "/w1", `{"spec":{"size":1},"y":[` +
+			strings.Repeat("{},", 999_990) + `{}]}`, 0, 200, ""},
 		{"a list that breaks late", "", `{"items":[` + padded(70_000) + `,` + padded(70_000) + `,]}`, 0, 0, ""},
 		{"a list that ends too early", "", `{"items":[` + padded(70_000) + `,` + padded(70_000), 0, 0, ""},
 	} {
 		for _, version := range []string{"1.1", "1.0"} {
-			testutil.Eventually(t, "the memory of the request before is given back", func() bool { return g.BodyBytesInFlight() == 0 })
+			testutil.Eventually(t, "the memory of the request before is given back",
+				func() bool { return g.BodyBytesInFlight() == 0 })
 			var others memory.Reservation
 			others.Open(g.memory.Budget, nil)
 			if !others.Grow(c.taken) {
@@ -296,7 +311,8 @@ func TestLargeObjectsFilled(t *testing.T) {
 				if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
 					t.Error(err)
 				}
-				_, _ = io.WriteString(conn, strings.Replace(chunkedHead, "\r\n", "\r\nConnection: close\r\n", 1)+chunks(c.body, 50_000))
+				_, _ = io.WriteString(conn, strings.Replace(chunkedHead, "\r\n", "\r\nConnection: close\r\n", 1)+
+					chunks(c.body, 50_000))
 				_, _ = io.Copy(io.Discard, conn)
 			}()
 			nc, br := dial(t, address)
@@ -308,7 +324,8 @@ func TestLargeObjectsFilled(t *testing.T) {
 			body, err := io.ReadAll(r.Body)
 			switch {
 			case c.code == 0 && (err == nil || r.StatusCode != 200):
-				t.Errorf("%s, HTTP/%s: the client takes %d bytes for a whole answer with code %d", c.name, version, len(body), r.StatusCode)
+				t.Errorf("%s, HTTP/%s: the client takes %d bytes for a whole answer with code %d", c.name, version,
+					len(body), r.StatusCode)
 			case c.code != 0 && (err != nil || r.StatusCode != c.code || !strings.Contains(string(body), c.message)):
 				t.Errorf("%s, HTTP/%s: %d, %v, %.300s", c.name, version, r.StatusCode, err, body)
 			}

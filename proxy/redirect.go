@@ -27,7 +27,8 @@ func refuseByRoute(r *request) error {
 	obstacle := r.route.obstacle
 	place := &r.route.place
 	if times, tell := r.gateway.often.failures.Allow("route "+place.Route, time.Now()); tell {
-		r.gateway.log.Warn("requests of a route are refused", "route", place.Route, "rule", place.Rule, "cause", obstacle.cause, "times", times)
+		r.gateway.log.Warn("requests of a route are refused", "route", place.Route, "rule", place.Rule, "cause",
+			obstacle.cause, "times", times)
 	}
 	return obstacle.status
 }

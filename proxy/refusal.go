@@ -30,7 +30,8 @@ func methodsOf(r *request, refused string) string {
 		}
 	}
 	resolver := r.gateway.scopesOf(r.set).resolver(route)
-	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed && !info.IsOtherMethod && info.Documented == nil {
+	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed && !info.IsOtherMethod &&
+		info.Documented == nil {
 		switch route.undescribed {
 		case config.DenyUndescribed:
 			return ""
@@ -38,14 +39,17 @@ func methodsOf(r *request, refused string) string {
 			return onlyReads
 		}
 	}
-	return resource.Allowed(resolver, pathOf(target), refused, func(i *resource.Info, described *resource.Resource) bool {
-		isClosed := route.undescribed != config.PassUndescribed && mayWrite(i) || route.undescribed == config.DenyUndescribed || described != nil && mayWrite(i) && r.set.Judges(described)
-		return !i.IsOtherMethod || !isClosed
-	})
+	return resource.Allowed(resolver, pathOf(target), refused,
+		func(i *resource.Info, described *resource.Resource) bool {
+			isClosed := route.undescribed != config.PassUndescribed && mayWrite(i) ||
+				route.undescribed == config.DenyUndescribed || described != nil && mayWrite(i) &&
+				r.set.Judges(described)
+			return !i.IsOtherMethod || !isClosed
+		})
 }
 
-// routeOf returns the route of a request whose head was refused, and its target as the backend would get it; nil if the head
-// does not say as much.
+// routeOf returns the route of a request whose head was refused, and its target as the backend would get it; nil if the
+// head does not say as much.
 func routeOf(r *request) (to *route, target []byte) {
 	head := &r.incoming.Head
 	if target = head.Target; len(target) == 0 || target[0] != '/' {
@@ -65,7 +69,8 @@ func routeOf(r *request) (to *route, target []byte) {
 	return to, target
 }
 
-// refuse writes an error as a Status, or in the form that is asked for. All errors of the gateway itself are written here.
+// refuse writes an error as a Status, or in the form that is asked for. All errors of the gateway itself are written
+// here.
 func refuse(r *request, err error) {
 	answer := &r.Response
 	if to, is := errors.AsType[*redirection](err); is {
@@ -137,9 +142,9 @@ func noteRefusal(r *request, e *status.Error) {
 	}
 }
 
-// formOf writes a refusal in the format that a file says of the resource, or else the configuration of the route: as a Status,
-// as problem details, or by a template. A client that accepts problem details, and not the media type of the template, gets
-// them in any case. A template that fails leaves the Status.
+// formOf writes a refusal in the format that a file says of the resource, or else the configuration of the route: as a
+// Status, as problem details, or by a template. A client that accepts problem details, and not the media type of the
+// template, gets them in any case. A template that fails leaves the Status.
 func formOf(r *request, e *status.Error) (code int, contentType string, body []byte) {
 	var format config.ErrorFormat
 	var name string
@@ -154,7 +159,8 @@ func formOf(r *request, e *status.Error) (code int, contentType string, body []b
 	if r.gateway.refusesPlainly {
 		format, template = config.StatusErrors, nil
 	}
-	asked := r.incoming.Refusal == nil && r.incoming.Head.Has(message.FieldAccept) && r.incoming.Head.Accepts(false, status.ProblemType)
+	asked := r.incoming.Refusal == nil && r.incoming.Head.Has(message.FieldAccept) &&
+		r.incoming.Head.Accepts(false, status.ProblemType)
 	if template != nil && !(asked && !r.incoming.Head.Accepts(true, template.MediaType())) {
 		if code, body, ok := fill(r, template, e); ok {
 			return code, template.MediaType(), body
@@ -179,7 +185,8 @@ func fill(r *request, t *refusal.Template, e *status.Error) (code int, body []by
 	}
 	r.gateway.metrics.ErrorTemplateFailed(t.Name())
 	if times, tell := r.gateway.often.failures.Allow("template "+t.Name(), time.Now()); tell {
-		r.gateway.log.Warn("an ErrorTemplate failed, and the refusal is a Status", "template", t.Name(), "cause", err.Error(), "times", times)
+		r.gateway.log.Warn("an ErrorTemplate failed, and the refusal is a Status", "template", t.Name(), "cause",
+			err.Error(), "times", times)
 	}
 	return 0, nil, false
 }
@@ -187,8 +194,8 @@ func fill(r *request, t *refusal.Template, e *status.Error) (code int, body []by
 // notCached is how kube-apiserver marks every answer: who asks decides about it.
 const notCached = "no-cache, private"
 
-// writeStatus makes a Status the answer. No cache in between keeps it, not even of the codes that may be kept if nothing
-// else is said: 404, 405, 410 and 414.
+// writeStatus makes a Status the answer. No cache in between keeps it, not even of the codes that may be kept if
+// nothing else is said: 404, 405, 410 and 414.
 func writeStatus(r *storage.Response, e *status.Error) {
 	writeRefusal(r, e, int(e.ErrStatus.Code), storage.JSON, status.AppendJSON(nil, &e.ErrStatus))
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/admission-gateway/gateway/proxy/events"
 )
 
-// common is what the Gateways of one configuration after the other have in common: the connections of clients, and what is
-// known of requests that came before.
+// common is what the Gateways of one configuration after the other have in common: the connections of clients, and what
+// is known of requests that came before.
 type common struct {
 	server  *server.Server
 	limiter *ratelimit.Limiter
@@ -48,7 +48,8 @@ type common struct {
 func newCommon(o Options) *common {
 	s := &common{
 		limiter: o.Limiter, states: o.States, metrics: o.Metrics, tracer: o.Tracer, log: o.Log,
-		memory: newRequestMemory(o.Memory, &o.Config.Limits), locks: storage.NewLocks(), files: o.Credentials, pod: o.Pod,
+		memory: newRequestMemory(o.Memory, &o.Config.Limits), locks: storage.NewLocks(), files: o.Credentials,
+		pod: o.Pod,
 	}
 	if s.liveChanged = o.LiveChanged; s.liveChanged == nil {
 		s.liveChanged = func() {}
@@ -60,14 +61,14 @@ func newCommon(o Options) *common {
 	return s
 }
 
-// Next returns a Gateway by other options that can take the place of this one. The two share connections, counts, locks and
-// memory, and the backends and authenticators that have the same settings in both. Of the options, those that are not about
-// the configuration have to be the same.
+// Next returns a Gateway by other options that can take the place of this one. The two share connections, counts, locks
+// and memory, and the backends and authenticators that have the same settings in both. Of the options, those that are
+// not about the configuration have to be the same.
 func (g *Gateway) Next(o Options) (*Gateway, error) { return assemble(o, g.common, g) }
 
-// Replace has requests from now on served by this Gateway in place of the one before. Requests in progress are answered by
-// the one before, which then lets go of its backends. What policies refer to is read from the backends of this Gateway when
-// begin is called, and requests come afterwards.
+// Replace has requests from now on served by this Gateway in place of the one before. Requests in progress are answered
+// by the one before, which then lets go of its backends. What policies refer to is read from the backends of this
+// Gateway when begin is called, and requests come afterwards.
 func (g *Gateway) Replace(before *Gateway, begin func()) {
 	g.states.Start(g)
 	begin()
@@ -151,8 +152,8 @@ func (g *Gateway) keeps(u *config.UpstreamSpec) *backend {
 	return nil
 }
 
-// startDiscovery asks the API servers at which the gateway has an account, and that it has not asked before, and keeps what
-// they say up to date. It waits a short while for their first answers.
+// startDiscovery asks the API servers at which the gateway has an account, and that it has not asked before, and keeps
+// what they say up to date. It waits a short while for their first answers.
 func (g *Gateway) startDiscovery() {
 	var first sync.WaitGroup
 	for _, b := range g.routes.backends {

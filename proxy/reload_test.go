@@ -34,7 +34,8 @@ func reloadedConfig(t testing.TB, backend string, version int) *config.Configura
 // replace has the next version of a gateway serve.
 func replace(t testing.TB, g *Gateway, backend string, version int, set func() *policies.Set) *Gateway {
 	t.Helper()
-	next, err := g.Next(Options{Config: reloadedConfig(t, backend, version), Policies: set, Log: slog.New(slog.DiscardHandler)})
+	next, err := g.Next(Options{Config: reloadedConfig(t, backend, version), Policies: set,
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,8 @@ func TestReplaceUnderLoad(t *testing.T) {
 	close(done)
 	swaps.Wait()
 	if admitted.Load() != limit || limited.Load() != patches-limit {
-		t.Errorf("%d patches were admitted and %d limited, want %d and %d", admitted.Load(), limited.Load(), limit, patches-limit)
+		t.Errorf("%d patches were admitted and %d limited, want %d and %d", admitted.Load(), limited.Load(), limit,
+			patches-limit)
 	}
 	if stored := strings.Count(store.stored(), `"f`); stored != limit {
 		t.Errorf("%d of %d patches are stored after %d versions of the gateway", stored, limit, versions)
@@ -110,8 +112,8 @@ func TestReplaceUnderLoad(t *testing.T) {
 	})
 }
 
-// TestReplaceKeepsWatch: a watch goes on across a replacement, and does not keep the backend of the gateway before from being
-// let go. A connection that waits for its next request gets that one served by the new gateway.
+// TestReplaceKeepsWatch: a watch goes on across a replacement, and does not keep the backend of the gateway before from
+// being let go. A connection that waits for its next request gets that one served by the new gateway.
 func TestReplaceKeepsWatch(t *testing.T) {
 	api := memory.New(memory.Options{})
 	upstream, err := api.Start()
@@ -172,8 +174,8 @@ func TestReplaceKeepsWatch(t *testing.T) {
 	}
 }
 
-// TestReplaceLetsSlowStartsGoOn: a server that a replacement adds to an upstream starts slowly, and neither a replacement that
-// keeps the upstream nor one that changes its settings gives it its full share.
+// TestReplaceLetsSlowStartsGoOn: a server that a replacement adds to an upstream starts slowly, and neither a
+// replacement that keeps the upstream nor one that changes its settings gives it its full share.
 func TestReplaceLetsSlowStartsGoOn(t *testing.T) {
 	var asked [2]atomic.Int64
 	var servers []string
@@ -200,7 +202,8 @@ func TestReplaceLetsSlowStartsGoOn(t *testing.T) {
 		{"the upstream is kept", 1, 2, true},
 		{"its settings change", 2, 2, false},
 	} {
-		next, err := g.Next(Options{Config: configuration(c.version, c.servers, servers), Policies: current, Log: slog.New(slog.DiscardHandler)})
+		next, err := g.Next(Options{Config: configuration(c.version, c.servers, servers), Policies: current,
+			Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,9 +20,9 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 )
 
-// A request is what is known of a client's request while it is served. A stage sets what the stages behind it read. What
-// points into the client's bytes is valid as long as the request is served. What an attempt at a write finds out is in the
-// attempt alone, so that the next one starts afresh.
+// A request is what is known of a client's request while it is served. A stage sets what the stages behind it read.
+// What points into the client's bytes is valid as long as the request is served. What an attempt at a write finds out
+// is in the attempt alone, so that the next one starts afresh.
 type request struct {
 	pooled
 	gateway  *Gateway
@@ -40,11 +40,11 @@ type request struct {
 	wrong      []string         // the parameters among what is wrong, by their fields
 	named      compress.Variant // of the answer that the client has, by its If-None-Match
 	upgrade    upgrade
-	// isShadow says that the request is the copy of one to which a description is not applied: it is judged and not sent, and
-	// what policies find is not counted.
+	// isShadow says that the request is the copy of one to which a description is not applied: it is judged and not
+	// sent, and what policies find is not counted.
 	isShadow bool
-	// isUnreadable says that the request passes as undescribed, because it cannot be read as its description has it, and that
-	// is not enforced.
+	// isUnreadable says that the request passes as undescribed, because it cannot be read as its description has it,
+	// and that is not enforced.
 	isUnreadable bool
 	isDetached   bool // the answer goes on without the request
 }
@@ -142,11 +142,12 @@ func finish(r *request) {
 	}
 }
 
-// copyTo makes of another request a copy of what is known of r before it is served, with a head and a body of its own. No
-// client waits for a copy, and nothing that the copy finds out is known of r.
+// copyTo makes of another request a copy of what is known of r before it is served, with a head and a body of its own.
+// No client waits for a copy, and nothing that the copy finds out is known of r.
 func (r *request) copyTo(c *request, incoming *server.Request) {
 	lines := append(c.who.lines[:0], r.who.lines...)
-	c.gateway, c.incoming, c.set, c.listener, c.route, c.scope = r.gateway, incoming, r.set, r.listener, r.route, r.scope
+	c.gateway, c.incoming, c.set, c.listener, c.route, c.scope = r.gateway, incoming, r.set, r.listener, r.route,
+		r.scope
 	c.who, c.named = r.who, r.named
 	c.who.lines = lines
 	c.Started, c.Head, c.Memory, c.Limits, c.From = r.Started, &incoming.Head, &incoming.Memory, r.Limits, r.From

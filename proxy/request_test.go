@@ -14,7 +14,8 @@ import (
 
 // fillRequest sets all that a request can know.
 func fillRequest(r *request) (filled []reflect.Value) {
-	known := []any{r, &r.who, &r.permission, &r.body, &r.upgrade, &r.attempt.found, &r.limits.limiting, &r.telemetry.noted, r.prefilter}
+	known := []any{r, &r.who, &r.permission, &r.body, &r.upgrade, &r.attempt.found, &r.limits.limiting,
+		&r.telemetry.noted, r.prefilter}
 	for _, of := range known {
 		filled = append(filled, testutil.Fill(of))
 	}
@@ -41,8 +42,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// copied are the fields of a request that its copies have, and fresh those that they find out anew. A new field is in one of
-// them once its author has decided.
+// copied are the fields of a request that its copies have, and fresh those that they find out anew. A new field is in
+// one of them once its author has decided.
 var (
 	copied = map[string]string{
 		"request":   "gateway incoming set listener route scope who named",
@@ -77,12 +78,15 @@ func TestCopy(t *testing.T) {
 	testutil.Fill(&r.Subject)
 	testutil.Fill(&r.Exchanges)
 	fillRequest(r)
-	r.Started, r.From.Peer, r.Info.Name, r.who.user.Name, r.who.asking.Authorization = time.Now(), "a", "a", "a", []byte("a")
-	r.telemetry.record.ID, r.who.client, r.who.refusal, r.named.Revision = "a", netip.MustParseAddr("10.0.0.1"), errServed, "a"
+	r.Started, r.From.Peer, r.Info.Name, r.who.user.Name, r.who.asking.Authorization = time.Now(), "a", "a", "a",
+		[]byte("a")
+	r.telemetry.record.ID, r.who.client, r.who.refusal, r.named.Revision = "a", netip.MustParseAddr("10.0.0.1"),
+		errServed, "a"
 	in := new(server.Request)
 	r.copyTo(c, in)
 	for _, of := range []any{
-		c, &c.pooled, &c.who, &c.permission, &c.body, &c.upgrade, &c.attempt, c.attempt.findings, &c.attempt.found, c.prefilter, c.limits, &c.limits.limiting,
+		c, &c.pooled, &c.who, &c.permission, &c.body, &c.upgrade, &c.attempt, c.attempt.findings, &c.attempt.found,
+		c.prefilter, c.limits, &c.limits.limiting,
 		c.telemetry, &c.telemetry.noted, c.Request, &c.Subject, &c.Exchanges,
 	} {
 		fields := reflect.ValueOf(of).Elem()
@@ -98,7 +102,8 @@ func TestCopy(t *testing.T) {
 				t.Errorf("decide whether copies of a request have %s.%s", name, f.Name)
 			case is && fields.Field(i).IsZero():
 				t.Errorf("a copy does not have %s.%s", name, f.Name)
-			case isNot && name != "pooled" && f.Name != "pooled" && f.Type.Kind() != reflect.Struct && f.Type.Kind() != reflect.Pointer && !fields.Field(i).IsZero():
+			case isNot && name != "pooled" && f.Name != "pooled" && f.Type.Kind() != reflect.Struct &&
+				f.Type.Kind() != reflect.Pointer && !fields.Field(i).IsZero():
 				t.Errorf("a copy has %s.%s", name, f.Name)
 			}
 		}

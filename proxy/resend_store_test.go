@@ -30,8 +30,8 @@ const (
 	streamRefused mishap = "REFUSED_STREAM"
 )
 
-// resendStore is an API that compares the versions of its objects: an ordinary one by ETags, or one like an API server by
-// resourceVersions, with dry runs and patches. Something goes wrong with its first write.
+// resendStore is an API that compares the versions of its objects: an ordinary one by ETags, or one like an API server
+// by resourceVersions, with dry runs and patches. Something goes wrong with its first write.
 type resendStore struct {
 	isServer bool // it is like an API server
 	address  string
@@ -55,7 +55,8 @@ type storedText struct {
 
 func startResendStore(t *testing.T, isServer bool, m mishap) *resendStore {
 	t.Helper()
-	s := &resendStore{isServer: isServer, mishap: m, counter: 7, objects: map[string]storedText{}, release: make(chan struct{})}
+	s := &resendStore{isServer: isServer, mishap: m, counter: 7, objects: map[string]storedText{},
+		release: make(chan struct{})}
 	if m == streamRefused {
 		s.address = serveConns(t, s.serveFrames)
 		return s
@@ -162,7 +163,8 @@ func (s *resendStore) exchange(r *http.Request, body []byte, isDry bool) (code i
 	}
 	now := s.objects[path]
 	switch {
-	case r.Method == http.MethodGet && now.version == 0, now.version == 0 && r.Method != http.MethodPut && r.Method != http.MethodPost:
+	case r.Method == http.MethodGet && now.version == 0, now.version == 0 && r.Method != http.MethodPut &&
+		r.Method != http.MethodPost:
 		return http.StatusNotFound, path, s.failure(http.StatusNotFound, "NotFound")
 	case r.Method == http.MethodGet:
 		return http.StatusOK, path, s.shown(now)
@@ -170,7 +172,8 @@ func (s *resendStore) exchange(r *http.Request, body []byte, isDry bool) (code i
 		return http.StatusConflict, path, s.failure(http.StatusConflict, "AlreadyExists")
 	}
 	match := r.Header.Get("If-Match")
-	if match != "" && match != strconv.Quote(strconv.Itoa(now.version)) || r.Header.Get("If-None-Match") == "*" && now.version > 0 {
+	if match != "" && match != strconv.Quote(strconv.Itoa(now.version)) || r.Header.Get("If-None-Match") == "*" &&
+		now.version > 0 {
 		return http.StatusPreconditionFailed, path, "another version"
 	}
 	text := ""
@@ -296,7 +299,8 @@ func (s *resendStore) serveFrames(c net.Conn) {
 		isRefused := r.Method != http.MethodGet && r.URL.Query().Get("dryRun") == "" && s.mishap == streamRefused
 		if isRefused {
 			s.mishap = ""
-			s.sent = append(s.sent, strings.TrimSpace(r.Method+" "+r.Header.Get("If-Match")+r.Header.Get("If-None-Match")))
+			s.sent = append(s.sent, strings.TrimSpace(r.Method+" "+r.Header.Get("If-Match")+
+				r.Header.Get("If-None-Match")))
 		}
 		s.mu.Unlock()
 		if isRefused {

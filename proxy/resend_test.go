@@ -31,7 +31,8 @@ func resending(t *testing.T, s *resendStore, set *policies.Set, attemptTimeout t
 }
 
 // retrying is a gateway with a route to a backend that asks for all the retries there are.
-func retrying(t *testing.T, address string, isServer, isHTTP2 bool, set *policies.Set, attemptTimeout time.Duration) *Gateway {
+func retrying(t *testing.T, address string, isServer, isHTTP2 bool, set *policies.Set,
+	attemptTimeout time.Duration) *Gateway {
 	t.Helper()
 	dialect := "Plain"
 	if isServer {
@@ -49,7 +50,8 @@ func retrying(t *testing.T, address string, isServer, isHTTP2 bool, set *policie
 	rule := ruleOf("api", prefix("/"), 0)
 	rule.Retry = &routing.Retry{Codes: []int{500, 503}, Attempts: 3, Backoff: time.Millisecond}
 	rule.AttemptTimeout = attemptTimeout
-	return newTabled(t, c, tableOf([]routing.Backend{{Name: u.Name, Upstream: u.Name}}, rule), func() *policies.Set { return set })
+	return newTabled(t, c, tableOf([]routing.Backend{{Name: u.Name, Upstream: u.Name}}, rule),
+		func() *policies.Set { return set })
 }
 
 // resent is a write of a client, and what may be known of it.
@@ -84,8 +86,8 @@ spec:
   %s
 `
 
-// resents are the writes of TestResends for a dialect. An ordinary API keeps no metadata and no status; the version of its
-// object is 1008 in the gateway's words, and 8 in those of an API server.
+// resents are the writes of TestResends for a dialect. An ordinary API keeps no metadata and no status; the version of
+// its object is 1008 in the gateway's words, and 8 in those of an API server.
 func resents(isServer bool) []resent {
 	const l1, jsonType = ledgersPath + "/l1", "application/json"
 	const spec = `"spec":{"entries":{"new":1}}`
@@ -98,47 +100,62 @@ func resents(isServer bool) []resent {
 	all := []resent{
 		{"POST with a name", "POST", ledgersPath, jsonType, create, true, 201, `"new":1`, isServer, "", ""},
 		{"POST with generateName", "POST", ledgersPath, jsonType, generate, true, 201, `"new":1`, isServer, "", ""},
-		{"merge PATCH", "PATCH", l1, patchMerge, `{"spec":{"entries":{"new":1}}}`, false, 200, `"new":1`, false, "", ""},
-		{"JSON Patch", "PATCH", l1, patchJSON, `[{"op":"add","path":"/spec/entries/new","value":1}]`, false, 200, `"new":1`, isServer, "", ""},
+		{"merge PATCH", "PATCH", l1, patchMerge, `{"spec":{"entries":{"new":1}}}`, false, 200, `"new":1`, false, "",
+			""},
+		{"JSON Patch", "PATCH", l1, patchJSON, `[{"op":"add","path":"/spec/entries/new","value":1}]`, false, 200,
+			`"new":1`, isServer, "", ""},
 		{"JSON Patch with a test", "PATCH", l1, patchJSON, tested, false, 200, `"new":1`, isServer, "", ""},
 		{"DELETE", "DELETE", l1, "", "", false, 200, "", false, "", ""},
 	}
 	if isServer {
-		return append(all, resent{"PUT of a version", "PUT", l1, jsonType, named(`,"resourceVersion":"8"`), false, 200, `"new":1`, true, "", ""})
+		return append(all, resent{"PUT of a version", "PUT", l1, jsonType, named(`,"resourceVersion":"8"`), false, 200,
+			`"new":1`, true, "", ""})
 	}
 	const emulated = ", backend.admission-gateway.io/existing-names: Emulated"
 	const bare, notes, n1 = `{"id":"n2","new":1}`, "/v1/notes", "/v1/notes/n1"
 	const append1 = `[{"op":"test","path":"/log","value":[]},{"op":"add","path":"/log/-","value":"new"}]`
 	return append(all,
-		resent{"PUT of a bare object", "PUT", n1, jsonType, `{"id":"n1","new":1}`, false, 200, `"new":1`, false, "", ""},
-		resent{"PUT of a version of a bare object", "PUT", n1, jsonType, `{"id":"n1","new":1}`, false, 200, `"new":1`, false, "", `"9"`},
-		resent{"PUT that creates a bare object", "PUT", notes + "/n2", jsonType, bare, true, 201, `"new":1`, false, "", ""},
+		resent{"PUT of a bare object", "PUT", n1, jsonType, `{"id":"n1","new":1}`, false, 200, `"new":1`, false, "",
+			""},
+		resent{"PUT of a version of a bare object", "PUT", n1, jsonType, `{"id":"n1","new":1}`, false, 200, `"new":1`,
+			false, "", `"9"`},
+		resent{"PUT that creates a bare object", "PUT", notes + "/n2", jsonType, bare, true, 201, `"new":1`, false, "",
+			""},
 		resent{"POST of a bare object", "POST", notes, jsonType, bare, true, 201, `"new":1`, true, "", ""},
-		resent{"merge PATCH of a bare object", "PATCH", n1, patchMerge, `{"new":1}`, false, 200, `"new":1`, false, "", ""},
+		resent{"merge PATCH of a bare object", "PATCH", n1, patchMerge, `{"new":1}`, false, 200, `"new":1`, false, "",
+			""},
 		resent{"JSON Patch of a bare object", "PATCH", n1, patchJSON, append1, false, 200, `["new"]`, false, "", ""},
 		resent{"DELETE of a bare object", "DELETE", n1, "", "", false, 204, "", false, "", ""},
-		resent{"PUT of a version", "PUT", l1, jsonType, named(`,"resourceVersion":"1008"`), false, 200, `"new":1`, false, "", ""},
-		resent{"POST with a name, existing names emulated", "POST", ledgersPath, jsonType, create, true, 201, `"new":1`, false, emulated, ""},
-		resent{"POST with generateName, existing names emulated", "POST", ledgersPath, jsonType, generate, true, 201, `"new":1`, false, emulated, ""},
+		resent{"PUT of a version", "PUT", l1, jsonType, named(`,"resourceVersion":"1008"`), false, 200, `"new":1`,
+			false, "", ""},
+		resent{"POST with a name, existing names emulated", "POST", ledgersPath, jsonType, create, true, 201, `"new":1`,
+			false, emulated, ""},
+		resent{"POST with generateName, existing names emulated", "POST", ledgersPath, jsonType, generate, true, 201,
+			`"new":1`, false, emulated, ""},
 		resent{"PATCH of the scale with a test", "PATCH", l1 + "/scale", patchJSON,
 			`[{"op":"test","path":"/spec/replicas","value":1},{"op":"replace","path":"/spec/replicas","value":7}]`, false, 200, `"copies":7`, false, "", ""},
-		resent{"PUT of the scale", "PUT", l1 + "/scale", jsonType, `{"metadata":{"name":"l1","namespace":"team-a"},"spec":{"replicas":7}}`, false, 200, `"copies":7`, false, "", ""},
-		resent{"merge PATCH of the status", "PATCH", l1 + "/status", patchMerge, `{"status":{"phase":"New"}}`, false, 200, `"phase":"New"`, false, "", ""},
+		resent{"PUT of the scale", "PUT", l1 + "/scale", jsonType,
+			`{"metadata":{"name":"l1","namespace":"team-a"},"spec":{"replicas":7}}`, false, 200, `"copies":7`, false,
+			"", ""},
+		resent{"merge PATCH of the status", "PATCH", l1 + "/status", patchMerge, `{"status":{"phase":"New"}}`, false,
+			200, `"phase":"New"`, false, "", ""},
 	)
 }
 
 const resentLedger = `{"apiVersion":"example.com/v1","kind":"Ledger","metadata":{"creationTimestamp":"2024-05-17T09:30:00Z","generation":1,"name":"l1","namespace":"team-a","uid":"u"},` +
 	`"spec":{"copies":1,"count":0,"entries":{}},"status":{"phase":"Ready"}}`
 
-// TestResends: each kind of write, of each dialect, through a route with retries, meets each fault that leaves it open whether it
-// was carried out. It reaches the backend once, is carried out at most once, and its answer is the truth: a success if a read
-// shows the object that it wrote, else 504 without advice to send it again. What the backend says it has not processed is sent
-// again, whatever its method.
+// TestResends: each kind of write, of each dialect, through a route with retries, meets each fault that leaves it open
+// whether it was carried out. It reaches the backend once, is carried out at most once, and its answer is the truth: a
+// success if a read shows the object that it wrote, else 504 without advice to send it again. What the backend says it
+// has not processed is sent again, whatever its method.
 func TestResends(t *testing.T) {
 	for _, isServer := range []bool{false, true} {
-		for _, m := range []mishap{"", droppedAfter, cutAfter, failedAfter, refusedAfter, storedLate, droppedBefore, streamRefused} {
+		for _, m := range []mishap{"", droppedAfter, cutAfter, failedAfter, refusedAfter, storedLate, droppedBefore,
+			streamRefused} {
 			for _, w := range resents(isServer) {
-				t.Run(fmt.Sprint(map[bool]string{false: "Plain", true: "Kubernetes"}[isServer], "/", cmp.Or(string(m), "nothing"), "/", w.name), func(t *testing.T) {
+				t.Run(fmt.Sprint(map[bool]string{false: "Plain", true: "Kubernetes"}[isServer], "/",
+					cmp.Or(string(m), "nothing"), "/", w.name), func(t *testing.T) {
 					t.Parallel()
 					checkResend(t, isServer, m, &w)
 				})
@@ -156,7 +173,8 @@ func checkResend(t *testing.T, isServer bool, m mishap, w *resent) {
 	}
 	const notes = "fields: {name: id}\n  backend: {patch: Emulated}"
 	s.put("/v1/notes/n1", `{"id":"n1","log":[]}`)
-	set := policiestest.LoadFiles(t, annotatedLedgers(t, `resend: ""`+w.annotations), policiestest.Write(t, fmt.Sprintf(resentNotes, notes)))
+	set := policiestest.LoadFiles(t, annotatedLedgers(t, `resend: ""`+w.annotations),
+		policiestest.Write(t, fmt.Sprintf(resentNotes, notes)))
 	_, address := resending(t, s, set, timeout)
 	answer, text := writeAt(t, address, w)
 	code := w.code
@@ -212,11 +230,13 @@ func checkResend(t *testing.T, isServer bool, m mishap, w *resent) {
 	}
 }
 
-// checkUnknown: the answer says that the outcome is not known, and no client library sends the request again because of it.
+// checkUnknown: the answer says that the outcome is not known, and no client library sends the request again because of
+// it.
 func checkUnknown(t *testing.T, answer *http.Response, text string) {
 	t.Helper()
 	var s metav1.Status
-	if err := json.Unmarshal([]byte(text), &s); err != nil || s.Reason != metav1.StatusReasonTimeout || !strings.Contains(s.Message, "is not known") {
+	if err := json.Unmarshal([]byte(text), &s); err != nil || s.Reason != metav1.StatusReasonTimeout ||
+		!strings.Contains(s.Message, "is not known") {
 		t.Errorf("the answer does not say that the outcome is unknown: %s", text)
 	}
 	if after := answer.Header.Get("Retry-After"); after != "" || s.Details != nil && s.Details.RetryAfterSeconds != 0 {
@@ -251,7 +271,8 @@ func writeAt(t *testing.T, address string, w *resent) (*http.Response, string) {
 	return answer, string(text)
 }
 
-// TestSlowWriteIsSentOnce: a PATCH of an ordinary API that takes twice as long as the route gives an attempt is carried out once.
+// TestSlowWriteIsSentOnce: a PATCH of an ordinary API that takes twice as long as the route gives an attempt is carried
+// out once.
 func TestSlowWriteIsSentOnce(t *testing.T) {
 	s := startResendStore(t, false, storedLate)
 	s.put("/v1/notes/n1", `{"id":"n1","log":[]}`)
@@ -261,7 +282,8 @@ func TestSlowWriteIsSentOnce(t *testing.T) {
 		time.Sleep(600 * time.Millisecond)
 		close(s.release)
 	}()
-	w := resent{method: "PATCH", path: "/v1/notes/n1", contentType: patchJSON, body: `[{"op":"add","path":"/log/-","value":"t1"}]`}
+	w := resent{method: "PATCH", path: "/v1/notes/n1", contentType: patchJSON,
+		body: `[{"op":"add","path":"/log/-","value":"t1"}]`}
 	if answer, text := writeAt(t, address, &w); answer.StatusCode != 504 {
 		t.Errorf("answered %d %s", answer.StatusCode, text)
 	} else {
@@ -273,8 +295,8 @@ func TestSlowWriteIsSentOnce(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedUpdateStays: a write is carried out and its answer is lost; another client reads it, and writes the object
-// again past the gateway. No second attempt of the first write undoes that.
+// TestAcknowledgedUpdateStays: a write is carried out and its answer is lost; another client reads it, and writes the
+// object again past the gateway. No second attempt of the first write undoes that.
 func TestAcknowledgedUpdateStays(t *testing.T) {
 	for name, w := range map[string]resent{
 		"merge PATCH": {method: "PATCH", contentType: patchMerge, body: `{"n":1}`},
@@ -285,7 +307,8 @@ func TestAcknowledgedUpdateStays(t *testing.T) {
 			t.Run(name+", "+string(m), func(t *testing.T) {
 				s := startResendStore(t, false, m)
 				s.put("/v1/notes/n1", `{"id":"n1","n":0}`)
-				set := policiestest.Load(t, fmt.Sprintf(resentNotes, "fields: {name: id}\n  backend: {patch: Emulated}"))
+				set := policiestest.Load(t,
+					fmt.Sprintf(resentNotes, "fields: {name: id}\n  backend: {patch: Emulated}"))
 				const acknowledged = `{"id":"n1","n":99}`
 				s.between = func() {
 					s.between = nil
@@ -300,7 +323,8 @@ func TestAcknowledgedUpdateStays(t *testing.T) {
 				if answer, text := writeAt(t, address, &w); answer.StatusCode != want {
 					t.Errorf("answered %d %s, want %d", answer.StatusCode, text, want)
 				}
-				if sent, applied := s.counts(); applied != 1 || len(sent) != 1 || s.get("/v1/notes/n1") != acknowledged {
+				if sent, applied := s.counts(); applied != 1 || len(sent) != 1 ||
+					s.get("/v1/notes/n1") != acknowledged {
 					t.Errorf("the backend got %q, carried out %d, and has %s", sent, applied, s.get("/v1/notes/n1"))
 				}
 			})
@@ -308,8 +332,8 @@ func TestAcknowledgedUpdateStays(t *testing.T) {
 	}
 }
 
-// TestLateWriteKeepsItsLock: a write to a backend that compares no versions is carried out after its client was answered 504. Up
-// to then others are refused, and none of them is undone.
+// TestLateWriteKeepsItsLock: a write to a backend that compares no versions is carried out after its client was
+// answered 504. Up to then others are refused, and none of them is undone.
 func TestLateWriteKeepsItsLock(t *testing.T) {
 	for _, tag := range []func([]byte) string{noTag, expressTag, fastifyTag} {
 		for _, method := range []string{"PUT", "PATCH"} {
@@ -355,7 +379,8 @@ func checkLateWrite(t *testing.T, tag func([]byte) string, method string) {
 	<-arrived
 	// The lock is kept: others wait for it, and are refused. With the lock let go they would be answered 200.
 	second := resent{method: "PATCH", path: "/v1/notes/n1", contentType: patchMerge, body: `{"second":1}`}
-	if answer, text := writeAt(t, address, &second); answer.StatusCode != 503 || answer.Header.Get("Retry-After") == "" {
+	if answer, text := writeAt(t, address, &second); answer.StatusCode != 503 ||
+		answer.Header.Get("Retry-After") == "" {
 		t.Errorf("while the first write is late, another one is answered %d %s", answer.StatusCode, text)
 	}
 	close(release)
@@ -367,8 +392,8 @@ func checkLateWrite(t *testing.T, tag func([]byte) string, method string) {
 	}
 }
 
-// TestUndescribedResends: requests that no file describes are sent again as their own method allows. A refusal of one that was
-// repeated says nothing.
+// TestUndescribedResends: requests that no file describes are sent again as their own method allows. A refusal of one
+// that was repeated says nothing.
 func TestUndescribedResends(t *testing.T) {
 	var mu sync.Mutex
 	arrived := map[string]int{}
@@ -414,7 +439,8 @@ func TestUndescribedResends(t *testing.T) {
 		{"PATCH", "", "drop", "200", 502, 1},
 		{"PATCH", `If-Match: "1"`, "500", "412", 500, 1},
 	} {
-		r, err := http.NewRequest(tt.method, fmt.Sprintf("http://%s/free?id=%d&first=%s&then=%s", address, i, tt.first, tt.then), strings.NewReader("a"))
+		r, err := http.NewRequest(tt.method, fmt.Sprintf("http://%s/free?id=%d&first=%s&then=%s", address, i, tt.first,
+			tt.then), strings.NewReader("a"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -153,7 +153,8 @@ func parseLine(request string) (head message.Head, err error) {
 	if authority, _, isURL := CutURL(target); isURL {
 		host = "Host: " + authority + "\r\n"
 	}
-	if err := head.Parse([]byte(request+" HTTP/1.0\r\n"+host+"\r\n"), &message.Options{TargetBytes: maxForecast}); err != nil {
+	if err := head.Parse([]byte(request+" HTTP/1.0\r\n"+host+"\r\n"),
+		&message.Options{TargetBytes: maxForecast}); err != nil {
 		return head, err
 	}
 	return head, nil

@@ -81,7 +81,8 @@ components:
 
 // answerOf returns an answer with a body.
 func answerOf(code int, lines, body string) string {
-	return fmt.Sprintf("HTTP/1.1 %d %s\r\n%sContent-Length: %d\r\n\r\n%s", code, http.StatusText(code), lines, len(body), body)
+	return fmt.Sprintf("HTTP/1.1 %d %s\r\n%sContent-Length: %d\r\n\r\n%s", code, http.StatusText(code), lines,
+		len(body), body)
 }
 
 // said are the lines of the log about answers.
@@ -117,7 +118,8 @@ func TestDeclaredAnswers(t *testing.T) {
 	_, _ = z.Write([]byte(`{"id":1,"name":"longer"}`))
 	_ = z.Close()
 	large := `{"id":1,"name":"` + strings.Repeat("x", 100<<10) + `"}`
-	valid, invalid := `checks_total{resource="users",result="Valid"} 1`, `checks_total{resource="users",result="Invalid"} 1`
+	valid, invalid := `checks_total{resource="users",result="Valid"} 1`,
+		`checks_total{resource="users",result="Invalid"} 1`
 	unchecked := `checks_total{resource="users",result="Unchecked"} 1`
 	violated := func(kinds ...string) string {
 		text := invalid
@@ -132,31 +134,40 @@ func TestDeclaredAnswers(t *testing.T) {
 		counted, said         string
 		passes                string // the body that the client gets; the answer's if it is empty
 	}{
-		{"a good one", "GET /users/1", answerOf(200, isJSON+limit, `{"id":1,"name":"ann","state":"new","way":null,"more":[null]}`), valid, "", ""},
-		{"one that the gateway completes", "GET /users/1", answerOf(200, isJSON+limit, `{"id":1,"name":"ann"}`), valid, "", `{"id":1,"name":"ann","state":"new"}`},
-		{"no body in the head alone", "HEAD /users/1", "HTTP/1.1 200 OK\r\n" + isJSON + limit + "Content-Length: 9\r\n\r\n", valid, "", "-"},
+		{"a good one", "GET /users/1",
+			answerOf(200, isJSON+limit, `{"id":1,"name":"ann","state":"new","way":null,"more":[null]}`), valid, "", ""},
+		{"one that the gateway completes", "GET /users/1", answerOf(200, isJSON+limit, `{"id":1,"name":"ann"}`), valid,
+			"", `{"id":1,"name":"ann","state":"new"}`},
+		{"no body in the head alone", "HEAD /users/1", "HTTP/1.1 200 OK\r\n" + isJSON + limit +
+			"Content-Length: 9\r\n\r\n", valid, "", "-"},
 		{
 			"another code", "GET /users/1", answerOf(203, isJSON, `{}`), violated("Code"),
-			declared + users + "get code=203 kind=Code field=\"\" cause=\"must be declared\" more=0 times=1\n", `{"state":"new"}`,
+			declared + users + "get code=203 kind=Code field=\"\" cause=\"must be declared\" more=0 times=1\n",
+			`{"state":"new"}`,
 		},
 		{"a code of HTTP itself", "GET /users/1", "HTTP/1.1 304 Not Modified\r\n\r\n", valid, "", "-"},
 		{"a range of codes", "GET /users/1", answerOf(503, "Content-Type: text/html\r\n", "down"), valid, "", ""},
-		{"a code goes before its range, and may stand for a text", "GET /users/1", answerOf(502, isJSON, `"abcd"`), violated("Body"),
+		{"a code goes before its range, and may stand for a text", "GET /users/1", answerOf(502, isJSON, `"abcd"`),
+			violated("Body"),
 			declared + users + "get code=502 kind=Body field=\"\" cause=\"Too long: must be at most 3 characters\" more=0 times=1\n", ""},
 		{"null where it may be", "GET /users/1", answerOf(502, isJSON, `null`), valid, "", ""},
 		{"all others", "DELETE /users/1", answerOf(418, "Content-Type: text/html\r\n", "no"), valid, "", ""},
 		{"by reference", "GET /users/1", answerOf(404, isJSON, `{"code":405}`), violated("Body"),
 			declared + users + "get code=404 kind=Body field=code cause=\"Unsupported value: supported values: \\\"404\\\"\" more=0 times=1\n", ""},
-		{"another media type", "GET /users/1", answerOf(200, "Content-Type: application/xml\r\n"+limit, `<a/>`), violated("MediaType"),
+		{"another media type", "GET /users/1", answerOf(200, "Content-Type: application/xml\r\n"+limit, `<a/>`),
+			violated("MediaType"),
 			declared + users + "get code=200 kind=MediaType field=\"\" cause=\"must be one of 'application/json', 'text/*'\" more=0 times=1\n", ""},
-		{"a range of media types", "GET /users/1", answerOf(200, "Content-Type: text/plain\r\n"+limit, `1`), valid, "", ""},
+		{"a range of media types", "GET /users/1", answerOf(200, "Content-Type: text/plain\r\n"+limit, `1`), valid, "",
+			""},
 		{"no media type", "GET /users/1", answerOf(200, limit, `{}`), violated("MediaType"),
 			declared + users + "get code=200 kind=MediaType field=\"\" cause=\"must be named by a Content-Type\" more=0 times=1\n", ""},
 		{"no body", "GET /users/1", answerOf(200, limit, ""), violated("Body"),
 			declared + users + "get code=200 kind=Body field=\"\" cause=\"must not be missing\" more=0 times=1\n", "-"},
-		{"headers", "GET /users/1", answerOf(200, isJSON+"Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n", `{"id":1,"name":"ann","state":"a"}`), violated("Header"),
+		{"headers", "GET /users/1", answerOf(200, isJSON+"Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n",
+			`{"id":1,"name":"ann","state":"a"}`), violated("Header"),
 			declared + users + "get code=200 kind=Header field=header.X-Limit cause=\"Required value\" more=0 times=1\n", ""},
-		{"values of headers", "GET /users/1", answerOf(200, isJSON+"x-limit: 10\r\n", `{"id":1,"name":"ann","state":"a"}`), violated("Header"),
+		{"values of headers", "GET /users/1",
+			answerOf(200, isJSON+"x-limit: 10\r\n", `{"id":1,"name":"ann","state":"a"}`), violated("Header"),
 			declared + users + "get code=200 kind=Header field=header.X-Limit cause=\"Invalid value: must be less than or equal to 9\" more=0 times=1\n", ""},
 		{
 			"fields", "GET /users", answerOf(200, isJSON, `[{"id":1,"name":"ann"},{"name":null,"secret":"x","keys":{"k":{"pin":"1"}},"way":{"a":"","b":""},"other":{"b":""}}]`),
@@ -169,19 +180,24 @@ func TestDeclaredAnswers(t *testing.T) {
 			declared + users + "list code=200 kind=Body field=[0] cause=\"Invalid value: nobody is called so\" more=0 times=1\n", `[{"id":1,"name":"root","state":"new"}]`},
 		{"no JSON", "GET /users/1", answerOf(404, isJSON, `{"code":404,"code":404}`), violated("Body"),
 			declared + users + "get code=404 kind=Body field=\"\" cause=\"must be JSON that can be read in one way only\" more=0 times=1\n", ""},
-		{"an encoded one", "GET /users/1", answerOf(502, isJSON+"Content-Encoding: gzip\r\n", packed.String()), violated("Body"),
+		{"an encoded one", "GET /users/1", answerOf(502, isJSON+"Content-Encoding: gzip\r\n", packed.String()),
+			violated("Body"),
 			declared + users + "get code=502 kind=Body field=\"\" cause=\"Invalid value: must be of type string\" more=0 times=1\n", ""},
-		{"one that is not encoded as it says", "GET /users/1", answerOf(502, isJSON+"Content-Encoding: gzip\r\n", "{}"), violated("Body"),
+		{"one that is not encoded as it says", "GET /users/1", answerOf(502, isJSON+"Content-Encoding: gzip\r\n", "{}"),
+			violated("Body"),
 			declared + users + "get code=502 kind=Body field=\"\" cause=\"must be encoded as its Content-Encoding says\" more=0 times=1\n", ""},
-		{"an encoding that nobody knows", "GET /users/1", answerOf(502, isJSON+"Content-Encoding: x-own\r\n", "{}"), unchecked,
+		{"an encoding that nobody knows", "GET /users/1", answerOf(502, isJSON+"Content-Encoding: x-own\r\n", "{}"),
+			unchecked,
 			"held to the API's document\" upstream=default resource=users verb=get code=502 cause=\"the body is encoded in a way that the gateway does not know\" times=1\n", ""},
 		{"a stream", "POST /users", answerOf(201, isJSON, large), violated("Body"),
 			declared + users + "create code=201 kind=Body field=name cause=\"Too long: must be at most 5 characters\" more=1 times=1\n", ""},
-		{"a stream in chunks that is completed", "GET /users/1", "HTTP/1.1 200 OK\r\n" + isJSON + limit + "Transfer-Encoding: chunked\r\n\r\n" +
+		{"a stream in chunks that is completed", "GET /users/1", "HTTP/1.1 200 OK\r\n" + isJSON + limit +
+			"Transfer-Encoding: chunked\r\n\r\n" +
 			fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(large), large), violated("Body"),
 			declared + users + "get code=200 kind=Body field=name cause=\"Too long: must be at most 5 characters\" more=1 times=1\n",
 			strings.TrimSuffix(large, "}") + `,"state":"new"}`},
-		{"an error of a write", "POST /users", answerOf(400, "Content-Type: application/problem+json\r\n", `{}`), violated("Body"),
+		{"an error of a write", "POST /users", answerOf(400, "Content-Type: application/problem+json\r\n", `{}`),
+			violated("Body"),
 			declared + users + "create code=400 kind=Body field=title cause=\"Required value\" more=0 times=1\n", ""},
 		{"a refusal of the gateway", "POST /users?fieldValidation=Strict", "", "", "", "*"},
 		{"a PUT that the gateway made of a PATCH", "PATCH /accounts/1", answerOf(200, isJSON, `{"size":10}`),
@@ -221,7 +237,8 @@ func TestDeclaredAnswers(t *testing.T) {
 			case test.passes == "*" && !strings.Contains(got, `"code":422`):
 				t.Errorf("the client gets %.200q, want a refusal of the gateway", got)
 			case test.passes == "*":
-			case test.passes == "-" && got != "", test.passes != "" && test.passes != "-" && got != test.passes, test.passes == "" && got != sent:
+			case test.passes == "-" && got != "", test.passes != "" && test.passes != "-" && got != test.passes,
+				test.passes == "" && got != sent:
 				t.Errorf("the client gets %.200q of %.200q", got, sent)
 			}
 			if said := w.said(t); said != test.said {
@@ -235,7 +252,8 @@ func TestDeclaredAnswers(t *testing.T) {
 // askWhole sends a request and returns the body of the answer.
 func (w *watched) askWhole(t *testing.T, method, target, body string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(context.Background(), method, "http://"+w.address+target, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(context.Background(), method, "http://"+w.address+target,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func TestRewrites(t *testing.T) {
 		w.Header().Add("Set-Cookie", "b=2; Path=/base/v2/users")
 		w.Header().Set("Content-Type", "text/plain")
 		w.WriteHeader(http.StatusCreated)
-		_, _ = fmt.Fprintf(w, "%s %s, Host %s, prefix %q, forwarded host %q", r.Method, r.RequestURI, r.Host, r.Header.Values("X-Forwarded-Prefix"), r.Header.Values("X-Forwarded-Host"))
+		_, _ = fmt.Fprintf(w, "%s %s, Host %s, prefix %q, forwarded host %q", r.Method, r.RequestURI, r.Host,
+			r.Header.Values("X-Forwarded-Prefix"), r.Header.Values("X-Forwarded-Host"))
 	}))
 	t.Cleanup(server.Close)
 	authority = strings.TrimPrefix(server.URL, "http://")
@@ -43,7 +44,8 @@ routes:
 		want          string // of the body, or part of a refusal
 		headers       string // Location, Content-Location, cookies
 	}{
-		{"POST /x/y?a=b", "", 201, `POST /base/x/y?a=b, Host gw, prefix [], forwarded host ["gw"]`, "/users/1 /v2/users [a=1; Path=/; HttpOnly b=2; Path=/v2/users]"},
+		{"POST /x/y?a=b", "", 201, `POST /base/x/y?a=b, Host gw, prefix [], forwarded host ["gw"]`,
+			"/users/1 /v2/users [a=1; Path=/; HttpOnly b=2; Path=/v2/users]"},
 		{"POST /shop", "", 201, `POST /base, Host AUTHORITY, prefix ["/shop"], forwarded host ["gw"]`, "/shop/users/1 /shop/v2/users [a=1; Path=/shop; HttpOnly b=2; Path=/shop/v2/users]"},
 		{"GET /shop/a%2Fb?c=..", "", 201, `GET /base/a%2Fb?c=.., Host AUTHORITY, prefix ["/shop"], forwarded host ["gw"]`, "/shop/users/1 /shop/v2/users [a=1; Path=/shop; HttpOnly b=2; Path=/shop/v2/users]"},
 		{"POST /api/users", `{"cart":"c"}`, 201, `POST /base/v2/users, Host api.internal:81, prefix ["/api"], forwarded host ["gw"]`, "http://AUTHORITY/base/users/1 /api/users [a=1; Path=/api; HttpOnly b=2; Path=/api/users]"},
@@ -59,11 +61,15 @@ routes:
 		if tt.body != "" {
 			length = fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(tt.body))
 		}
-		send(t, nc, fmt.Sprintf("%s HTTP/1.1\r\nHost: gw\r\nX-Forwarded-Prefix: /untrusted\r\n%s\r\n%s", tt.request, length, tt.body))
+		send(t, nc, fmt.Sprintf("%s HTTP/1.1\r\nHost: gw\r\nX-Forwarded-Prefix: /untrusted\r\n%s\r\n%s", tt.request,
+			length, tt.body))
 		a, _ := readAnswer(t, br, false)
-		got := fmt.Sprintf("%s %s %s", a.Header.Get("Location"), a.Header.Get("Content-Location"), a.Header.Values("Set-Cookie"))
-		got, want := strings.ReplaceAll(got, authority, "AUTHORITY"), strings.ReplaceAll(tt.headers, authority, "AUTHORITY")
-		if a.StatusCode != tt.code || !strings.Contains(strings.ReplaceAll(string(a.Content), authority, "AUTHORITY"), tt.want) || got != want {
+		got := fmt.Sprintf("%s %s %s", a.Header.Get("Location"), a.Header.Get("Content-Location"),
+			a.Header.Values("Set-Cookie"))
+		got, want := strings.ReplaceAll(got, authority, "AUTHORITY"),
+			strings.ReplaceAll(tt.headers, authority, "AUTHORITY")
+		if a.StatusCode != tt.code || !strings.Contains(strings.ReplaceAll(string(a.Content), authority, "AUTHORITY"),
+			tt.want) || got != want {
 			t.Errorf("%s is answered %d %s\n%s\nwant %s\n%s", tt.request, a.StatusCode, a.Content, got, tt.want, want)
 		}
 		_ = nc.Close()
@@ -74,8 +80,10 @@ routes:
 // collections of StateSources, one read as it comes, health checks, and the question for the dialect.
 func TestOwnRequestsBelowBase(t *testing.T) {
 	backend := newRecorder(t)
-	file := testutil.WriteFile(t, filepath.Join(t.TempDir(), "gateway.yaml"), "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
-		"upstreams: [{name: api, endpoints: ['"+backend.URL()+"/base'], dialect: Plain, healthCheck: {path: /healthz}}]\n")
+	file := testutil.WriteFile(t, filepath.Join(t.TempDir(), "gateway.yaml"),
+		"apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
+			"upstreams: [{name: api, endpoints: ['"+backend.URL()+
+			"/base'], dialect: Plain, healthCheck: {path: /healthz}}]\n")
 	c, err := config.Load(file, config.Flags{})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +111,8 @@ func TestOwnRequestsBelowBase(t *testing.T) {
 	}
 }
 
-// TestOwnLocation: a plain API that names itself by its own address is not shown by it, unless the client asked for that.
+// TestOwnLocation: a plain API that names itself by its own address is not shown by it, unless the client asked for
+// that.
 func TestOwnLocation(t *testing.T) {
 	var authority string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -113,13 +122,15 @@ func TestOwnLocation(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	authority = strings.TrimPrefix(server.URL, "http://")
-	for dialect, want := range map[string]string{"Plain": "/users/1 /users", "Kubernetes": "http://HOST/users/1 http://HOST/users"} {
+	for dialect, want := range map[string]string{"Plain": "/users/1 /users",
+		"Kubernetes": "http://HOST/users/1 http://HOST/users"} {
 		_, address := configured(t, fmt.Sprintf("upstreams: [{name: api, endpoints: ['%s'], dialect: %s}]\nroutes: [{upstream: api}]\n", server.URL, dialect), "")
 		for host, want := range map[string]string{"gw": want, authority: "http://HOST/users/1 http://HOST/users"} {
 			nc, br := dial(t, address)
 			send(t, nc, "POST /users HTTP/1.1\r\nHost: "+host+"\r\nContent-Length: 0\r\n\r\n")
 			a, _ := readAnswer(t, br, false)
-			if got := strings.ReplaceAll(a.Header.Get("Location")+" "+a.Header.Get("Content-Location"), authority, "HOST"); a.StatusCode != 201 || got != want {
+			if got := strings.ReplaceAll(a.Header.Get("Location")+" "+a.Header.Get("Content-Location"), authority,
+				"HOST"); a.StatusCode != 201 || got != want {
 				t.Errorf("%s, Host %s: answered %d %s, want %s", dialect, host, a.StatusCode, got, want)
 			}
 			_ = nc.Close()

@@ -24,7 +24,8 @@ import (
 // Rights are what the gateway's own account has to be allowed at an upstream of the dialect Kubernetes.
 type Rights struct {
 	Upstream string
-	// HasAccount is false if the configuration names none: then stored objects are read as the client, and the rest cannot be had.
+	// HasAccount is false if the configuration names none: then stored objects are read as the client, and the rest
+	// cannot be had.
 	HasAccount bool
 	// TellsMore is set if the account passes on attributes of users whose names only their proxies
 	// know.
@@ -50,8 +51,9 @@ type Access struct {
 // IsGuessed is among the reasons of a right whose resource no file names.
 const IsGuessed = "the name of the resource is a guess by the kind"
 
-// RightsOf returns what the gateway's own account has to be allowed at each upstream of the dialect Kubernetes, so that everything
-// works that the configuration and the policy files ask for. It asks the storages that serve requests what they read.
+// RightsOf returns what the gateway's own account has to be allowed at each upstream of the dialect Kubernetes, so that
+// everything works that the configuration and the policy files ask for. It asks the storages that serve requests what
+// they read.
 func RightsOf(c *config.Configuration, set *policies.Set) []Rights {
 	g := &Gateway{
 		writing: writing{unregistered: c.UnregisteredResources, admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult},
@@ -68,7 +70,8 @@ func RightsOf(c *config.Configuration, set *policies.Set) []Rights {
 		r.stored()
 		r.referred()
 		r.states()
-		all = append(all, Rights{Upstream: u.Name, HasAccount: u.HasAccount(), TellsMore: r.tellsMore(), Rights: r.sorted()})
+		all = append(all, Rights{Upstream: u.Name, HasAccount: u.HasAccount(), TellsMore: r.tellsMore(),
+			Rights: r.sorted()})
 	}
 	return all
 }
@@ -127,12 +130,14 @@ func (r *rights) configured() {
 func (r *rights) tellsMore() bool {
 	identity := r.configuration.Identity
 	return r.upstream.Credentials == config.ImpersonateCredentials && identity != nil &&
-		slices.ContainsFunc(identity.Authenticators, func(a config.Authenticator) bool { return a.RequestHeader != nil })
+		slices.ContainsFunc(identity.Authenticators,
+			func(a config.Authenticator) bool { return a.RequestHeader != nil })
 }
 
 // reviewedExtras are the attributes that Kubernetes' TokenReviews give users.
 var reviewedExtras = []string{
-	"authentication.kubernetes.io/credential-id", "authentication.kubernetes.io/node-name", "authentication.kubernetes.io/node-uid",
+	"authentication.kubernetes.io/credential-id", "authentication.kubernetes.io/node-name",
+	"authentication.kubernetes.io/node-uid",
 	"authentication.kubernetes.io/pod-name", "authentication.kubernetes.io/pod-uid",
 }
 
@@ -170,7 +175,8 @@ func written(yield func(resource.Verb) bool) {
 // described returns what the files say of a resource; nil if they say nothing.
 func described(set *policies.Set, i *resource.Info) *resource.Resource {
 	for _, r := range set.Registry().Resources() {
-		if r.Group == i.Group && r.Version == i.Version && r.Names.Plural == i.Resource && r.Envelope == resource.Kubernetes && r.Operation == nil {
+		if r.Group == i.Group && r.Version == i.Version && r.Names.Plural == i.Resource &&
+			r.Envelope == resource.Kubernetes && r.Operation == nil {
 			return r
 		}
 	}
@@ -204,7 +210,8 @@ func (r *rights) stored() {
 		for _, i := range subjects(p, r.set) {
 			if o := kubernetesOptions(r.gateway, b, described(r.set, &i)); !p.Excludes(&i, admission.Update) {
 				rule := kubernetes.New(o, i.Subresource).ReadRule(&i)
-				r.need(Access{AccessRule: rule}, "an update may leave as it was what the ConventionPolicy '"+p.Name()+"' refuses")
+				r.need(Access{AccessRule: rule}, "an update may leave as it was what the ConventionPolicy '"+p.Name()+
+					"' refuses")
 			}
 		}
 	}
@@ -212,7 +219,8 @@ func (r *rights) stored() {
 		if described.Envelope != resource.Kubernetes || described.Operation != nil {
 			continue
 		}
-		i := resource.Info{IsResource: true, Group: described.Group, Version: described.Version, Resource: described.Names.Plural}
+		i := resource.Info{IsResource: true, Group: described.Group, Version: described.Version,
+			Resource: described.Names.Plural}
 		o := kubernetesOptions(r.gateway, b, described)
 		o.Policies, o.Schemas = admission.NewChain(nil, nil).For(&i), schemasOf(r.set, described)
 		each(o, i, "an update may leave as it was what the schema of '"+described.GroupResource().String()+"' refuses")
@@ -263,7 +271,8 @@ func (r *rights) referred() {
 	refer := func(name string, references admission.References) {
 		why := "the policy '" + name + "' refers to it"
 		if references.Namespaces && !r.isElsewhere(namespaceKind, "") {
-			r.need(Access{AccessRule: status.AccessRule{Resource: "namespaces", Verb: resource.VerbGet.String()}}, "the policy '"+name+"' reads namespaces or their labels")
+			r.need(Access{AccessRule: status.AccessRule{Resource: "namespaces", Verb: resource.VerbGet.String()}},
+				"the policy '"+name+"' reads namespaces or their labels")
 		}
 		for _, p := range references.Params {
 			source := r.set.SourceOf(p.Kind, p.Namespace)
@@ -271,7 +280,8 @@ func (r *rights) referred() {
 			case p.Name == "" && source != nil, source != nil && source.Upstream != "", r.set.HoldsParams(p):
 				continue
 			}
-			one := Access{AccessRule: status.AccessRule{Group: p.Kind.Group, Verb: resource.VerbGet.String()}, Name: p.Name}
+			one := Access{AccessRule: status.AccessRule{Group: p.Kind.Group, Verb: resource.VerbGet.String()},
+				Name: p.Name}
 			if p.Name == "" {
 				one.Verb = resource.VerbList.String()
 			}
@@ -312,7 +322,8 @@ func (r *rights) states() {
 			r.need(Access{Path: path, AccessRule: status.AccessRule{Verb: resource.VerbGet.String()}}, why)
 			continue
 		}
-		one := Access{AccessRule: status.AccessRule{Group: info.APIGroup, Resource: info.Resource, Subresource: info.Subresource, Verb: info.Verb}, Name: info.Name}
+		one := Access{AccessRule: status.AccessRule{Group: info.APIGroup, Resource: info.Resource,
+			Subresource: info.Subresource, Verb: info.Verb}, Name: info.Name}
 		r.need(one, why)
 		if s.Mode == state.Watch {
 			one.Verb = resource.VerbWatch.String()
@@ -321,7 +332,8 @@ func (r *rights) states() {
 	}
 }
 
-// upstreamOf returns the upstream that a StateSource is read from: the one that it names, or the one to which its path leads.
+// upstreamOf returns the upstream that a StateSource is read from: the one that it names, or the one to which its path
+// leads.
 func (r *rights) upstreamOf(s *state.Source) string {
 	if s.Upstream != "" {
 		return s.Upstream
@@ -330,7 +342,8 @@ func (r *rights) upstreamOf(s *state.Source) string {
 	for i := range r.configuration.Routes {
 		one := &r.configuration.Routes[i]
 		from := strings.TrimSuffix(one.PathPrefix, "/")
-		own = append(own, &route{host: one.Host, spans: []span{{from, from}}, place: resource.Place{Upstream: one.Upstream}})
+		own = append(own, &route{host: one.Host, spans: []span{{from, from}},
+			place: resource.Place{Upstream: one.Upstream}})
 	}
 	var all routeTable
 	if err := all.compile(own, nil, nil); err != nil {
@@ -368,11 +381,13 @@ func (r *rights) isIncluded(one Access) bool {
 func (r *Access) includes(other *Access) bool {
 	const any = "*"
 	return r.Path == "" && other.Path == "" && r.Verb == other.Verb && (r.Group == any || r.Group == other.Group) &&
-		(r.Resource == any && (r.Subresource == "" || r.Subresource == other.Subresource) || r.AccessRule.Name() == other.AccessRule.Name()) &&
+		(r.Resource == any && (r.Subresource == "" || r.Subresource == other.Subresource) ||
+			r.AccessRule.Name() == other.AccessRule.Name()) &&
 		(r.Name == "" || r.Name == other.Name)
 }
 
 func compareAccesses(a, b Access) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subresource, b.Subresource),
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
+		cmp.Compare(a.Subresource, b.Subresource),
 		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Verb, b.Verb))
 }

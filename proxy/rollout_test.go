@@ -32,14 +32,16 @@ spec:
   reason: legacy
 `
 	cells := matrix()
-	cells = slices.DeleteFunc(cells, func(c cell) bool { return c.fail.code != http.StatusUnprocessableEntity }) // the policy is not to blame
+	// the policy is not to blame
+	cells = slices.DeleteFunc(cells, func(c cell) bool { return c.fail.code != http.StatusUnprocessableEntity })
 	if len(cells) < 8 {
 		t.Errorf("only %d cells are about policies", len(cells))
 	}
 	for _, c := range testutil.Sampled(3, cells) {
 		spec := c.spec
 		if inner, ok := strings.CutPrefix(spec, "{"); ok {
-			spec = strings.NewReplacer("], validations:", "]\n  validations:", "}, validations:", "}\n  validations:").Replace(strings.TrimSuffix(inner, "}"))
+			spec = strings.NewReplacer("], validations:", "]\n  validations:", "}, validations:",
+				"}\n  validations:").Replace(strings.TrimSuffix(inner, "}"))
 		}
 		enforced := fmt.Sprintf(undecidable, "Fail", c.selector, spec, c.binding) + c.also
 		for _, one := range []struct {
@@ -58,7 +60,8 @@ spec:
 				}
 				set := policiestest.Load(t, one.policies)
 				g := newTestGateway(t, cfg, func() *policies.Set { return set })
-				checkCell(t, g, startGateway(t, g), &c, backend, want{code: c.pass.code, written: 1, denied: one.errors})
+				checkCell(t, g, startGateway(t, g), &c, backend,
+					want{code: c.pass.code, written: 1, denied: one.errors})
 				testutil.Becomes(t, 1, func() int { return counted(t, g, one.counter) })
 				if n := counted(t, g, "gateway_admission_would_deny"); n != 0 {
 					t.Errorf("a policy that fails would have denied %d requests", n)
@@ -154,7 +157,8 @@ func TestTermsInAccessLog(t *testing.T) {
 
 // TestForecastTerms: the applicability of a request says how far policies are enforced, and what excepts it.
 func TestForecastTerms(t *testing.T) {
-	g := gatewayFor(t, policiestest.Write(t, observedPolicies+"---\n"+strings.Replace(triedPolicies, "2026-06-30", "2999-06-30", 1)), newRecorder(t).Addr().String(), []string{"policies=widgets"})
+	g := gatewayFor(t, policiestest.Write(t, observedPolicies+"---\n"+strings.Replace(triedPolicies, "2026-06-30",
+		"2999-06-30", 1)), newRecorder(t).Addr().String(), []string{"policies=widgets"})
 	found := map[string]string{}
 	for _, o := range g.Forecast("POST " + widgetsPath).Applicability.Validating {
 		found[o.Name] = string(o.Applies) + ": " + o.Because

@@ -63,13 +63,15 @@ limits: {bodyBytes: 100000}
 		head, body := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: gw\r\n", tt.method, tt.path), tt.body
 		switch {
 		case tt.chunked:
-			head, body = head+"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+			head, body = head+"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n",
+				fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body)
 		case body != "":
 			head += fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 		}
 		go func() { _, _ = nc.Write([]byte(head + "\r\n" + body)) }()
 		if a, _ := readAnswer(t, br, false); a.StatusCode != tt.code || !strings.Contains(string(a.Content), tt.want) {
-			t.Errorf("%s %s of %d bytes, chunked %v: answered %d %.300s", tt.method, tt.path, len(tt.body), tt.chunked, a.StatusCode, a.Content)
+			t.Errorf("%s %s of %d bytes, chunked %v: answered %d %.300s", tt.method, tt.path, len(tt.body), tt.chunked,
+				a.StatusCode, a.Content)
 		}
 		_ = nc.Close()
 	}

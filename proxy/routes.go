@@ -75,12 +75,14 @@ type backend struct {
 type kind interface {
 	// storage makes the storage of the resource or subresource of a request. No file describes a nil resource. own are
 	// the policies that may match, and object the policies for the object of a subresource.
-	storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own, object *admission.Scoped) storage.Storage
+	storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own,
+		object *admission.Scoped) storage.Storage
 	// api returns how the gateway itself reads the backend.
 	api() state.API
 	// authorizes reports whether the backend can be asked what a client may do.
 	authorizes() bool
-	// account returns the gateway's own account, by which it reads what it judges writes by; nil if that is read as the client.
+	// account returns the gateway's own account, by which it reads what it judges writes by; nil if that is read as the
+	// client.
 	account(b *backend) *storage.Account
 	// operation returns what a document says of a request beside its body; nil if it says nothing.
 	operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation
@@ -143,12 +145,12 @@ func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver 
 	return resource.NewPlain(set.Registry(), set.Reach(), v)
 }
 
-// A route leads requests to a backend: the requests of a route of the configuration, or those of a rule of a table that come
-// by a listener for a host, and that are the backend's share.
+// A route leads requests to a backend: the requests of a route of the configuration, or those of a rule of a table that
+// come by a listener for a host, and that are the backend's share.
 type route struct {
 	host string
-	// spans are the prefixes of the paths that it takes, at least one; rules say what is rewritten, and are nil if nothing
-	// is.
+	// spans are the prefixes of the paths that it takes, at least one; rules say what is rewritten, and are nil if
+	// nothing is.
 	spans   []span
 	rules   *rewrite.Rules
 	backend *backend
@@ -186,12 +188,14 @@ func (r *route) admit(head *message.Head, i *resource.Info) error {
 	switch {
 	case i.Documented != nil:
 		return nil
-	case i.IsOtherMethod && (r.undescribed == config.DenyUndescribed || r.undescribed == config.DenyWrites && mayWrite(i)):
+	case i.IsOtherMethod && (r.undescribed == config.DenyUndescribed || r.undescribed == config.DenyWrites &&
+		mayWrite(i)):
 		return status.MethodNotAllowedf("%s is not described for the path '%s', and only what is described is served here", head.Method, pathOf(head.Target))
 	}
 	switch r.undescribed {
 	case config.DenyUndescribed:
-		return status.NoSuchPath("the path '%s' is not described, and only described paths are served here", pathOf(head.Target))
+		return status.NoSuchPath("the path '%s' is not described, and only described paths are served here",
+			pathOf(head.Target))
 	case config.DenyWrites:
 		return admitRead(head)
 	}

@@ -71,12 +71,14 @@ func (c *compiler) service(of *routing.Backend, before *Gateway) service {
 	case of.Upstream != "":
 		b := c.into.upstreams[of.Upstream]
 		if b == nil {
-			return service{backend: deadEnd(of.Name), obstacle: mistaken("the configuration has no upstream '" + of.Upstream + "'")}
+			return service{backend: deadEnd(of.Name),
+				obstacle: mistaken("the configuration has no upstream '" + of.Upstream + "'")}
 		}
 		return service{backend: b, spec: b.settings}
 	case len(of.Servers) == 0:
 		return service{backend: deadEnd(of.Name), obstacle: &obstacle{
-			status.ServiceUnavailable("the backend has no server that is ready", 1), "the backend '" + of.Name + "' has no server that is ready",
+			status.ServiceUnavailable("the backend has no server that is ready", 1), "the backend '" + of.Name +
+				"' has no server that is ready",
 		}}
 	}
 	if b := before.keepsService(of); b != nil {
@@ -89,7 +91,8 @@ func (c *compiler) service(of *routing.Backend, before *Gateway) service {
 	return service{backend: b, spec: b.settings}
 }
 
-// keepsService returns the backend that a Gateway before has for the same servers, asked in the same way; nil if it has none.
+// keepsService returns the backend that a Gateway before has for the same servers, asked in the same way; nil if it has
+// none.
 func (g *Gateway) keepsService(of *routing.Backend) *backend {
 	if g == nil {
 		return nil
@@ -146,7 +149,8 @@ func (c *compiler) addRoute(rule *routing.Route) {
 	for _, a := range rule.Attachments {
 		one := c.choice(rule, matches, a)
 		for i := range matches {
-			c.entries = append(c.entries, routes.Entry[*choice]{Listener: a.Listener + 1, Host: a.Host, Match: &matches[i], Route: one})
+			c.entries = append(c.entries, routes.Entry[*choice]{Listener: a.Listener + 1, Host: a.Host,
+				Match: &matches[i], Route: one})
 		}
 	}
 }
@@ -156,7 +160,8 @@ func (c *compiler) choice(rule *routing.Route, matches []routing.Match, a routin
 	one, weights := &choice{}, []int32(nil)
 	for i := range rule.Backends {
 		if w := &rule.Backends[i]; w.Weight > 0 {
-			one.routes, weights = append(one.routes, c.route(rule, matches, a, c.services[w.Backend], w.Filters)), append(weights, w.Weight)
+			one.routes, weights = append(one.routes, c.route(rule, matches, a, c.services[w.Backend], w.Filters)),
+				append(weights, w.Weight)
 		}
 	}
 	switch len(one.routes) {
@@ -172,16 +177,19 @@ func (c *compiler) choice(rule *routing.Route, matches []routing.Match, a routin
 }
 
 // route makes the route of a rule to one of its backends.
-func (c *compiler) route(rule *routing.Route, matches []routing.Match, a routing.Attachment, to service, own []routing.Filter) *route {
+func (c *compiler) route(rule *routing.Route, matches []routing.Match, a routing.Attachment, to service,
+	own []routing.Filter) *route {
 	listener := &c.options.Routing.Listeners[a.Listener]
 	name := rule.Kind + "/" + rule.Namespace + "/" + rule.Name
 	r := &route{
 		host: a.Host, backend: to.backend, obstacle: to.obstacle, undescribed: config.PassUndescribed,
 		place: resource.Place{
-			Host: a.Host, Upstream: to.backend.name, Route: name, Rule: rule.Rule, Gateway: listener.Gateway, Listener: listener.Section,
+			Host: a.Host, Upstream: to.backend.name, Route: name, Rule: rule.Rule, Gateway: listener.Gateway,
+			Listener: listener.Section,
 		},
-		way:    telemetry.Way{Route: name, Upstream: to.backend.name, Rule: rule.Rule, Listener: listener.Name()},
-		limits: c.gateway.limitsOn(c.options.Config, to.backend.settings, &config.Route{GRPC: rule.Kind == "GRPCRoute"}),
+		way: telemetry.Way{Route: name, Upstream: to.backend.name, Rule: rule.Rule, Listener: listener.Name()},
+		limits: c.gateway.limitsOn(c.options.Config, to.backend.settings,
+			&config.Route{GRPC: rule.Kind == "GRPCRoute"}),
 	}
 	if u := to.spec; u != nil {
 		on := &config.Route{}
@@ -294,8 +302,9 @@ func (f *filters) edit(into **message.Edits, e *routing.HeaderEdits) {
 // newListedCORS returns the policy of a filter of Gateway API.
 func newListedCORS(c *routing.CORS) *cors.Policy {
 	return cors.NewPolicy(cors.Options{
-		Origins: c.Origins, Methods: c.Methods, Headers: c.Headers, Exposed: c.Exposed, HasCredentials: c.HasCredentials,
-		MaxAgeSeconds: int(c.MaxAge.Seconds()), IsListed: true,
+		Origins: c.Origins, Methods: c.Methods, Headers: c.Headers, Exposed: c.Exposed,
+		HasCredentials: c.HasCredentials,
+		MaxAgeSeconds:  int(c.MaxAge.Seconds()), IsListed: true,
 	})
 }
 
@@ -374,7 +383,8 @@ func (f *filters) newRedirect(matches []routing.Match) *redirect {
 	}
 	if path := one.Path; path != nil {
 		if r.path = rewrite.NewWhole(path.Value, ""); path.IsPrefix {
-			r.path = rewrite.New(strings.TrimSuffix(matches[0].Path.Value, "/"), strings.TrimSuffix(path.Value, "/"), "")
+			r.path = rewrite.New(strings.TrimSuffix(matches[0].Path.Value, "/"), strings.TrimSuffix(path.Value, "/"),
+				"")
 		}
 	}
 	return r

@@ -59,7 +59,8 @@ func TestTableRetries(t *testing.T) {
 		r.Retry = &routing.Retry{Codes: codes, Attempts: attempts, Backoff: time.Millisecond}
 		return r
 	}
-	_, address := tabled(t, tableOf([]routing.Backend{backend}, of("/three", 3, 500), of("/two", 2, 500, 502, 503, 504), ruleOf("/none", prefix("/none"), 0)))
+	_, address := tabled(t, tableOf([]routing.Backend{backend}, of("/three", 3, 500), of("/two", 2, 500, 502, 503, 504),
+		ruleOf("/none", prefix("/none"), 0)))
 	for i, tt := range []struct {
 		method, path, body string
 		code, after        int
@@ -77,7 +78,8 @@ func TestTableRetries(t *testing.T) {
 		{"DELETE", "/none", "", 0, 1, 502, 1},
 	} {
 		id := fmt.Sprint(i)
-		r, err := http.NewRequest(tt.method, fmt.Sprintf("http://%s%s?id=%s&code=%d&after=%d", address, tt.path, id, tt.code, tt.after), strings.NewReader(tt.body))
+		r, err := http.NewRequest(tt.method, fmt.Sprintf("http://%s%s?id=%s&code=%d&after=%d", address, tt.path, id,
+			tt.code, tt.after), strings.NewReader(tt.body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +100,8 @@ func TestTableRetries(t *testing.T) {
 	}
 }
 
-// TestTableTimeouts plays the tests of Gateway API about timeouts: a backend that is silent, and one whose answer does not end.
+// TestTableTimeouts plays the tests of Gateway API about timeouts: a backend that is silent, and one whose answer does
+// not end.
 func TestTableTimeouts(t *testing.T) {
 	released := make(chan struct{})
 	backend := serviceOf(t, "slow", func(w http.ResponseWriter, r *http.Request) {
@@ -120,9 +123,11 @@ func TestTableTimeouts(t *testing.T) {
 	}
 	const short = 100 * time.Millisecond
 	_, address := tabled(t, tableOf([]routing.Backend{backend},
-		of("/whole", short, 0), of("/attempt", time.Minute, short), of("/long", time.Minute, time.Minute), of("/unbounded", routing.Unbounded, routing.Unbounded)))
+		of("/whole", short, 0), of("/attempt", time.Minute, short), of("/long", time.Minute, time.Minute),
+		of("/unbounded", routing.Unbounded, routing.Unbounded)))
 	for target, want := range map[string]int{
-		"/whole": 200, "/whole?waits=before": 504, "/attempt": 200, "/attempt?waits=before": 504, "/long": 200, "/unbounded": 200,
+		"/whole": 200, "/whole?waits=before": 504, "/attempt": 200, "/attempt?waits=before": 504, "/long": 200,
+		"/unbounded": 200,
 	} {
 		if a := askTable(t, address, "GET", "", target); a.StatusCode != want {
 			t.Errorf("%s is answered %d, want %d", target, a.StatusCode, want)
@@ -140,7 +145,8 @@ func TestTableTimeouts(t *testing.T) {
 	}
 }
 
-// TestTableMirrors: mirrors get copies, as many as they are to get, without what is the backend's alone. Nothing waits for them.
+// TestTableMirrors: mirrors get copies, as many as they are to get, without what is the backend's alone. Nothing waits
+// for them.
 func TestTableMirrors(t *testing.T) {
 	type copied struct{ line, body, added, own string }
 	var mu sync.Mutex
@@ -150,7 +156,8 @@ func TestTableMirrors(t *testing.T) {
 			body, _ := io.ReadAll(r.Body)
 			mu.Lock()
 			defer mu.Unlock()
-			got[name] = append(got[name], copied{r.Method + " " + r.Host + r.URL.String(), string(body), r.Header.Get("X-Added"), r.Header.Get("X-Own")})
+			got[name] = append(got[name], copied{r.Method + " " + r.Host + r.URL.String(), string(body),
+				r.Header.Get("X-Added"), r.Header.Get("X-Own")})
 		}
 	}
 	silent := make(chan struct{})
@@ -168,10 +175,14 @@ func TestTableMirrors(t *testing.T) {
 	}
 	edits := routing.Filter{Request: &routing.HeaderEdits{Set: []routing.Header{{Name: "X-Added", Value: "a"}}}}
 	both := ruleOf("both", prefix("/both"), 0, edits, to(1), to(2, 1, 1))
-	both.Backends[0].Filters = []routing.Filter{{Request: &routing.HeaderEdits{Set: []routing.Header{{Name: "X-Own", Value: "o"}}}}}
+	both.Backends[0].Filters = []routing.Filter{
+		{Request: &routing.HeaderEdits{Set: []routing.Header{{Name: "X-Own", Value: "o"}}}}}
 	g, address := tabled(t, tableOf(backends, both,
-		ruleOf("part", prefix("/part"), 0, to(1, 25, 50), to(2, 0, 100)), ruleOf("fail", prefix("/fail"), 0, to(3), to(4)),
-		ruleOf("path", prefix("/path"), 0, to(1), routing.Filter{Rewrite: &routing.Rewrite{Host: "b.example", Path: &routing.PathEdit{IsPrefix: true, Value: "/new"}}}),
+		ruleOf("part", prefix("/part"), 0, to(1, 25, 50), to(2, 0, 100)),
+		ruleOf("fail", prefix("/fail"), 0, to(3), to(4)),
+		ruleOf("path", prefix("/path"), 0, to(1),
+			routing.Filter{Rewrite: &routing.Rewrite{Host: "b.example",
+				Path: &routing.PathEdit{IsPrefix: true, Value: "/new"}}}),
 	))
 	await := func(name string, n int) []copied {
 		t.Helper()
@@ -204,7 +215,8 @@ func TestTableMirrors(t *testing.T) {
 		t.Errorf("the answer is %d", code)
 	}
 	for name, own := range map[string]string{"main": "o", "one": "", "two": ""} {
-		if all, want := await(name, 1), (copied{"POST a.example/both?q=1", "a body", "a", own}); len(all) != 1 || all[0] != want {
+		if all, want := await(name, 1), (copied{"POST a.example/both?q=1", "a body", "a", own}); len(all) != 1 ||
+			all[0] != want {
 			t.Errorf("%s got %+v, want %+v", name, all, want)
 		}
 	}
@@ -254,37 +266,54 @@ func TestTableCORS(t *testing.T) {
 	share := func(c routing.CORS) routing.Filter { return routing.Filter{CORS: &c} }
 	_, address := tabled(t, tableOf(services(t),
 		ruleOf("one", prefix("/cors-1"), 0, share(routing.CORS{
-			Origins: []string{"https://www.foo.com", "https://*.bar.com"}, Methods: []string{"GET", "OPTIONS"}, Headers: []string{"x-header-1", "x-header-2"},
+			Origins: []string{"https://www.foo.com", "https://*.bar.com"}, Methods: []string{"GET", "OPTIONS"},
+			Headers: []string{"x-header-1", "x-header-2"},
 			Exposed: []string{"x-header-3", "x-header-4"}, HasCredentials: true, MaxAge: time.Hour,
 		})),
-		ruleOf("two", prefix("/cors-2"), 0, share(routing.CORS{Origins: []string{"https://www.foo.com"}, Methods: []string{"*"}, MaxAge: 5 * time.Second})),
-		ruleOf("all", prefix("/wildcard-origin"), 0, share(routing.CORS{Origins: []string{"*"}, Methods: []string{"PUT"}})),
-		ruleOf("open", prefix("/open"), 0, share(routing.CORS{Origins: []string{"*"}, Methods: []string{"*"}, Headers: []string{"*"}, Exposed: []string{"*"}, HasCredentials: true})),
-		ruleOf("closed", prefix("/closed"), 0, share(routing.CORS{Origins: []string{"*"}, Methods: []string{"*"}, Headers: []string{"*"}})),
-		ruleOf("wide", prefix("/wide"), 0, share(routing.CORS{Origins: []string{"HTTPS://*", "http://*:8080", "https://A.example:443"}})),
+		ruleOf("two", prefix("/cors-2"), 0,
+			share(routing.CORS{Origins: []string{"https://www.foo.com"}, Methods: []string{"*"},
+				MaxAge: 5 * time.Second})),
+		ruleOf("all", prefix("/wildcard-origin"), 0,
+			share(routing.CORS{Origins: []string{"*"}, Methods: []string{"PUT"}})),
+		ruleOf("open", prefix("/open"), 0,
+			share(routing.CORS{Origins: []string{"*"}, Methods: []string{"*"}, Headers: []string{"*"},
+				Exposed: []string{"*"}, HasCredentials: true})),
+		ruleOf("closed", prefix("/closed"), 0,
+			share(routing.CORS{Origins: []string{"*"}, Methods: []string{"*"}, Headers: []string{"*"}})),
+		ruleOf("wide", prefix("/wide"), 0,
+			share(routing.CORS{Origins: []string{"HTTPS://*", "http://*:8080", "https://A.example:443"}})),
 	))
-	const origin, credentials, methods, headers, exposed, age = "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Access-Control-Allow-Methods",
+	const origin, credentials, methods, headers, exposed, age = "Access-Control-Allow-Origin",
+		"Access-Control-Allow-Credentials", "Access-Control-Allow-Methods",
 		"Access-Control-Allow-Headers", "Access-Control-Expose-Headers", "Access-Control-Max-Age"
 	for _, tt := range []struct {
 		method, path, origin, asked, names string
 		want                               map[string]string // "" is absent
 	}{
 		{"OPTIONS", "/cors-1", "https://www.foo.com", "GET", "x-header-1, x-header-2", map[string]string{
-			origin: "https://www.foo.com", methods: "GET, OPTIONS", headers: "x-header-1, x-header-2", exposed: "x-header-3, x-header-4", age: "3600", credentials: "true",
+			origin: "https://www.foo.com", methods: "GET, OPTIONS", headers: "x-header-1, x-header-2",
+			exposed: "x-header-3, x-header-4", age: "3600", credentials: "true",
 		}},
-		{"OPTIONS", "/cors-1", "https://xpto.www.bar.com", "GET", "", map[string]string{origin: "https://xpto.www.bar.com", methods: "GET, OPTIONS"}},
+		{"OPTIONS", "/cors-1", "https://xpto.www.bar.com", "GET", "",
+			map[string]string{origin: "https://xpto.www.bar.com", methods: "GET, OPTIONS"}},
 		{"OPTIONS", "/cors-1", "https://foobar.com", "GET", "", map[string]string{origin: "", methods: "", age: ""}},
 		{"GET", "/cors-1", "https://www.foo.com", "GET", "", map[string]string{origin: "https://www.foo.com"}},
-		{"GET", "/cors-1", "https://www.bar.com", "", "", map[string]string{origin: "https://www.bar.com", credentials: "true"}},
+		{"GET", "/cors-1", "https://www.bar.com", "", "",
+			map[string]string{origin: "https://www.bar.com", credentials: "true"}},
 		{"GET", "/cors-1", "https://foobar.com", "GET", "", map[string]string{origin: ""}},
-		{"OPTIONS", "/cors-2", "https://www.foo.com", "POST", "", map[string]string{origin: "https://www.foo.com", methods: "POST", credentials: "", headers: "", age: "5"}},
-		{"OPTIONS", "/wildcard-origin", "https://foobar.com:12345", "PUT", "", map[string]string{origin: "*", methods: "PUT", credentials: ""}},
+		{"OPTIONS", "/cors-2", "https://www.foo.com", "POST", "",
+			map[string]string{origin: "https://www.foo.com", methods: "POST", credentials: "", headers: "", age: "5"}},
+		{"OPTIONS", "/wildcard-origin", "https://foobar.com:12345", "PUT", "",
+			map[string]string{origin: "*", methods: "PUT", credentials: ""}},
 		{"PUT", "/wildcard-origin", "https://foobar.com", "", "", map[string]string{origin: "*", credentials: ""}},
 		{"OPTIONS", "/open", "https://other.foo.com", "PUT", "x-header-1, x-header-2", map[string]string{
-			origin: "https://other.foo.com", methods: "PUT", headers: "x-header-1, x-header-2", credentials: "true", exposed: "",
+			origin: "https://other.foo.com", methods: "PUT", headers: "x-header-1, x-header-2", credentials: "true",
+			exposed: "",
 		}},
-		{"GET", "/open", "https://other.foo.com", "", "", map[string]string{origin: "https://other.foo.com", credentials: "true"}},
-		{"OPTIONS", "/closed", "https://other.foo.com", "PUT", "x-header-1", map[string]string{origin: "*", methods: "PUT", headers: "x-header-1", credentials: ""}},
+		{"GET", "/open", "https://other.foo.com", "", "",
+			map[string]string{origin: "https://other.foo.com", credentials: "true"}},
+		{"OPTIONS", "/closed", "https://other.foo.com", "PUT", "x-header-1",
+			map[string]string{origin: "*", methods: "PUT", headers: "x-header-1", credentials: ""}},
 		{"GET", "/wide", "https://any.example", "", "", map[string]string{origin: "https://any.example"}},
 		{"GET", "/wide", "http://any.example:8080", "", "", map[string]string{origin: "http://any.example:8080"}},
 		{"GET", "/wide", "http://any.example", "", "", map[string]string{origin: ""}},
@@ -298,7 +327,8 @@ func TestTableCORS(t *testing.T) {
 			lines = append(lines, "Access-Control-Request-Headers", tt.names)
 		}
 		a := askTable(t, address, tt.method, "", tt.path, lines...)
-		if want := 200; a.StatusCode != want && tt.method != "OPTIONS" || tt.method == "OPTIONS" && (a.StatusCode != 204 || a.Backend != "") {
+		if want := 200; a.StatusCode != want && tt.method != "OPTIONS" || tt.method == "OPTIONS" &&
+			(a.StatusCode != 204 || a.Backend != "") {
 			t.Errorf("%s %s of %s is answered %d", tt.method, tt.path, tt.origin, a.StatusCode)
 		}
 		for name, want := range tt.want {
@@ -345,7 +375,8 @@ func TestTableProtocols(t *testing.T) {
 		if tls == nil {
 			server = h2c
 		}
-		return routing.Backend{Name: "infra/" + name, Servers: []string{server.Listener.Addr().String()}, IsHTTP2: isHTTP2, TLS: tls}
+		return routing.Backend{Name: "infra/" + name, Servers: []string{server.Listener.Addr().String()},
+			IsHTTP2: isHTTP2, TLS: tls}
 	}
 	cases := []struct {
 		backend routing.Backend
@@ -353,18 +384,27 @@ func TestTableProtocols(t *testing.T) {
 		said    string
 	}{
 		{behind("h2c", true, nil), 200, "HTTP/2.0  nobody"},
-		{behind("tls", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: ca.PEM}), 200, "HTTP/1.1 abc.example.com nobody"},
-		{behind("h2", true, &routing.BackendTLS{ServerName: "abc.example.com", CAs: ca.PEM}), 200, "HTTP/2.0 abc.example.com nobody"},
-		{behind("user", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: ca.PEM, Client: &routing.Certificate{Chain: user.Cert, Key: user.Key}}), 200, "HTTP/1.1 abc.example.com gateway"},
-		{behind("names", false, &routing.BackendTLS{ServerName: "sni.example.com", CAs: ca.PEM, Names: []string{"x.example.com", "abc.example.com"}}), 200, "HTTP/1.1 sni.example.com nobody"},
-		{behind("uri", false, &routing.BackendTLS{ServerName: "sni.example.com", CAs: ca.PEM, Names: []string{"spiffe://cluster/ns/infra"}}), 200, "HTTP/1.1 sni.example.com nobody"},
+		{behind("tls", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: ca.PEM}), 200,
+			"HTTP/1.1 abc.example.com nobody"},
+		{behind("h2", true, &routing.BackendTLS{ServerName: "abc.example.com", CAs: ca.PEM}), 200,
+			"HTTP/2.0 abc.example.com nobody"},
+		{behind("user", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: ca.PEM,
+			Client: &routing.Certificate{Chain: user.Cert, Key: user.Key}}), 200, "HTTP/1.1 abc.example.com gateway"},
+		{behind("names", false, &routing.BackendTLS{ServerName: "sni.example.com", CAs: ca.PEM,
+			Names: []string{"x.example.com", "abc.example.com"}}), 200, "HTTP/1.1 sni.example.com nobody"},
+		{behind("uri", false, &routing.BackendTLS{ServerName: "sni.example.com", CAs: ca.PEM,
+			Names: []string{"spiffe://cluster/ns/infra"}}), 200, "HTTP/1.1 sni.example.com nobody"},
 		{behind("wrong name", false, &routing.BackendTLS{ServerName: "sni.example.com", CAs: ca.PEM}), 503, ""},
-		{behind("wrong names", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: ca.PEM, Names: []string{"x.example.com", "spiffe://cluster/ns/other"}}), 503, ""},
+		{behind("wrong names", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: ca.PEM,
+			Names: []string{"x.example.com", "spiffe://cluster/ns/other"}}), 503, ""},
 		{behind("wrong authority", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: other.PEM}), 503, ""},
-		{behind("wrong authority of names", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: other.PEM, Names: []string{"abc.example.com"}}), 503, ""},
+		{behind("wrong authority of names", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: other.PEM,
+			Names: []string{"abc.example.com"}}), 503, ""},
 		{behind("the system's authorities", false, &routing.BackendTLS{ServerName: "abc.example.com"}), 503, ""},
-		{behind("no authority", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: []byte("none")}), 500, ""},
-		{behind("no key", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: ca.PEM, Client: &routing.Certificate{Chain: user.Cert}}), 500, ""},
+		{behind("no authority", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: []byte("none")}), 500,
+			""},
+		{behind("no key", false, &routing.BackendTLS{ServerName: "abc.example.com", CAs: ca.PEM,
+			Client: &routing.Certificate{Chain: user.Cert}}), 500, ""},
 	}
 	table := tableOf(nil)
 	for i, tt := range cases {
@@ -384,8 +424,10 @@ func TestTableProtocols(t *testing.T) {
 	table.Routes = append(table.Routes, ruleOf("ws", prefix("/ws"), len(cases)))
 	_, address := tabled(t, table)
 	for i, tt := range cases {
-		if a := askTable(t, address, "GET", "", fmt.Sprintf("/%d", i)); a.StatusCode != tt.code || a.Header.Get("X-Said") != tt.said {
-			t.Errorf("%s is answered %d %q, want %d %q", tt.backend.Name, a.StatusCode, a.Header.Get("X-Said"), tt.code, tt.said)
+		if a := askTable(t, address, "GET", "", fmt.Sprintf("/%d", i)); a.StatusCode != tt.code ||
+			a.Header.Get("X-Said") != tt.said {
+			t.Errorf("%s is answered %d %q, want %d %q", tt.backend.Name, a.StatusCode, a.Header.Get("X-Said"), tt.code,
+				tt.said)
 		}
 	}
 	c, br := dialTCP(t, address)
@@ -401,22 +443,26 @@ func TestTableProtocols(t *testing.T) {
 	}
 }
 
-// TestTableGRPC: what no rule takes is UNIMPLEMENTED to a call of gRPC, and a backend that cannot be had is UNAVAILABLE.
+// TestTableGRPC: what no rule takes is UNIMPLEMENTED to a call of gRPC, and a backend that cannot be had is
+// UNAVAILABLE.
 func TestTableGRPC(t *testing.T) {
 	set := noPolicies()
 	method := func(name string, backend int) routing.Route {
-		r := ruleOf(name, []routing.Match{{Path: routing.PathMatch{Kind: routing.PathExact, Value: "/pkg.Echo/" + name}}}, backend)
+		r := ruleOf(name,
+			[]routing.Match{{Path: routing.PathMatch{Kind: routing.PathExact, Value: "/pkg.Echo/" + name}}}, backend)
 		r.Kind = "GRPCRoute"
 		return r
 	}
-	g := newTabled(t, bare(t), tableOf(services(t), method("Empty", noServers), method("None", noService)), func() *policies.Set { return set })
+	g := newTabled(t, bare(t), tableOf(services(t), method("Empty", noServers), method("None", noService)),
+		func() *policies.Set { return set })
 	address := serveTable(t, g)
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	client := &http.Client{Transport: &http.Transport{Protocols: &protocols}}
 	defer client.CloseIdleConnections()
 	for name, code := range map[string]int{"Empty": grpcUnavailable, "None": grpcInternal, "Other": grpcUnimplemented} {
-		r, err := http.NewRequest("POST", "http://"+address+"/pkg.Echo/"+name, strings.NewReader("\x00\x00\x00\x00\x00"))
+		r, err := http.NewRequest("POST", "http://"+address+"/pkg.Echo/"+name,
+			strings.NewReader("\x00\x00\x00\x00\x00"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -450,10 +496,13 @@ func TestTablePolicies(t *testing.T) {
 			_, _ = w.Write(body)
 		}
 	}
-	table := tableOf([]routing.Backend{serviceOf(t, "parcels", store("parcels")), serviceOf(t, "mirror", store("mirror"))},
+	table := tableOf([]routing.Backend{serviceOf(t, "parcels", store("parcels")),
+		serviceOf(t, "mirror", store("mirror"))},
 		ruleOf("shop", prefix("/shop"), 0,
-			routing.Filter{Rewrite: &routing.Rewrite{Path: &routing.PathEdit{IsPrefix: true, Value: "/v1"}}}, routing.Filter{Mirror: &routing.Mirror{Backend: 1}},
-			routing.Filter{Request: &routing.HeaderEdits{Set: []routing.Header{{Name: "X-Edited", Value: "yes"}}}}, routing.Filter{Answer: &routing.HeaderEdits{Set: []routing.Header{{Name: "X-A", Value: "b"}}}},
+			routing.Filter{Rewrite: &routing.Rewrite{Path: &routing.PathEdit{IsPrefix: true, Value: "/v1"}}},
+			routing.Filter{Mirror: &routing.Mirror{Backend: 1}},
+			routing.Filter{Request: &routing.HeaderEdits{Set: []routing.Header{{Name: "X-Edited", Value: "yes"}}}},
+			routing.Filter{Answer: &routing.HeaderEdits{Set: []routing.Header{{Name: "X-A", Value: "b"}}}},
 			routing.Filter{CORS: &routing.CORS{Origins: []string{"*"}}}),
 		ruleOf("away", prefix("/away"), -1, routing.Filter{Redirect: &routing.Redirect{Host: "a.example"}}))
 	set := policiestest.LoadFiles(t, "testdata/policies/parcels.yaml")
@@ -461,7 +510,8 @@ func TestTablePolicies(t *testing.T) {
 	address := serveTable(t, g)
 	post := func(pieces int) (int, string) {
 		body := fmt.Sprintf(`{"apiVersion":"shop.example.com/v1","kind":"Parcel","metadata":{"name":"p1"},"spec":{"pieces":%d}}`, pieces)
-		a, err := http.Post("http://"+address+"/shop/tenants/team-a/parcels", "application/json", strings.NewReader(body))
+		a, err := http.Post("http://"+address+"/shop/tenants/team-a/parcels", "application/json",
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -488,21 +538,25 @@ func TestTablePolicies(t *testing.T) {
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	if main := got["parcels"]; main != got["mirror"] || !strings.HasPrefix(main, "/v1/tenants/team-a/parcels ") || !strings.Contains(main, `"weight":1`) || !strings.HasSuffix(main, " yes") {
+	if main := got["parcels"]; main != got["mirror"] || !strings.HasPrefix(main, "/v1/tenants/team-a/parcels ") ||
+		!strings.Contains(main, `"weight":1`) || !strings.HasSuffix(main, " yes") {
 		t.Errorf("the backend got\n%s\nand the mirror\n%s", main, got["mirror"])
 	}
 	for line, want := range map[string]string{
-		"POST /shop/tenants/team-a/parcels": "preflight identify mirror upgrade revision negotiate deadline create", "GET /away/x": "identify redirect",
-		"GET /shop/other": "preflight identify mirror revision pass",
+		"POST /shop/tenants/team-a/parcels": "preflight identify mirror upgrade revision negotiate deadline create",
+		"GET /away/x":                       "identify redirect",
+		"GET /shop/other":                   "preflight identify mirror revision pass",
 	} {
 		f := g.Forecast(line)
-		if stages := strings.Join(f.Stages, " "); stages != want || f.Place.Gateway != "infra/gateway" || f.Place.Listener != "http" || f.Place.Rule != "0" {
+		if stages := strings.Join(f.Stages, " "); stages != want || f.Place.Gateway != "infra/gateway" ||
+			f.Place.Listener != "http" || f.Place.Rule != "0" {
 			t.Errorf("%s: the forecast is %s by %+v (%v), want %s", line, stages, f.Place, f.Refusal, want)
 		}
 	}
 }
 
-// FuzzRedirect: wherever a request is sent, it is one line, an absolute URL of the host that the route or the client says.
+// FuzzRedirect: wherever a request is sent, it is one line, an absolute URL of the host that the route or the client
+// says.
 func FuzzRedirect(f *testing.F) {
 	f.Add("/p/x?a=b", "a.example:80", "", "/new", true)
 	f.Add("/p//evil.example", "a", "b.example", "", true)
@@ -511,13 +565,16 @@ func FuzzRedirect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, target, host, to, path string, isPrefix bool) {
 		var head message.Head
 		if !strings.HasPrefix(target, "/p") || len(target) > 2 && target[2] != '/' && target[2] != '?' ||
-			head.Parse([]byte("GET "+target+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n"), &message.Options{}) != nil || string(head.Target) != target {
+			head.Parse([]byte("GET "+target+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n"), &message.Options{}) != nil ||
+			string(head.Target) != target {
 			t.Skip()
 		}
-		if strings.ContainsFunc(to+path, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || to != "" && strings.ContainsAny(to, "/?#@:[]\\") || path != "" && (path[0] != '/' || strings.Contains(path, "#")) {
+		if strings.ContainsFunc(to+path, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || to != "" &&
+			strings.ContainsAny(to, "/?#@:[]\\") || path != "" && (path[0] != '/' || strings.Contains(path, "#")) {
 			t.Skip() // which no object has
 		}
-		filters := filters{route: &route{}, listener: &routing.Listener{Port: 8080}, redirect: &routing.Redirect{Host: to, Path: &routing.PathEdit{Value: path, IsPrefix: isPrefix}}}
+		filters := filters{route: &route{}, listener: &routing.Listener{Port: 8080},
+			redirect: &routing.Redirect{Host: to, Path: &routing.PathEdit{Value: path, IsPrefix: isPrefix}}}
 		if path == "" && !isPrefix {
 			t.Skip()
 		}
@@ -532,21 +589,26 @@ func FuzzRedirect(f *testing.F) {
 				want = want[:i]
 			}
 		}
-		if rest, found := strings.CutPrefix(string(got), "http://"+want+":8080"); !found || !strings.HasPrefix(rest, "/") || strings.ContainsAny(rest, "\r\n ") {
+		if rest, found := strings.CutPrefix(string(got), "http://"+want+":8080"); !found ||
+			!strings.HasPrefix(rest, "/") || strings.ContainsAny(rest, "\r\n ") {
 			t.Errorf("%s of %s is sent to %s", target, host, got)
 		}
 	})
 }
 
-// TestTableDoesNotAllocate: to find the route of a request, to pick one of its backends and to edit its head takes no memory.
+// TestTableDoesNotAllocate: to find the route of a request, to pick one of its backends and to edit its head takes no
+// memory.
 func TestTableDoesNotAllocate(t *testing.T) {
 	set := noPolicies()
-	r := ruleOf("one", []routing.Match{{Path: routing.PathMatch{Value: "/a"}, Headers: []routing.ValueMatch{{Name: "x", Value: "1"}}}}, 0)
+	r := ruleOf("one",
+		[]routing.Match{{Path: routing.PathMatch{Value: "/a"}, Headers: []routing.ValueMatch{{Name: "x", Value: "1"}}}},
+		0)
 	r.Backends = append(r.Backends, routing.WeightedBackend{Backend: 1, Weight: 3})
 	g := newTabled(t, bare(t), tableOf(services(t), r), func() *policies.Set { return set })
 	defer g.retire()
 	var head message.Head
-	if err := head.Parse([]byte("GET /a/b?c HTTP/1.1\r\nHost: a.example\r\nX: 1\r\n\r\n"), &message.Options{}); err != nil {
+	if err := head.Parse([]byte("GET /a/b?c HTTP/1.1\r\nHost: a.example\r\nX: 1\r\n\r\n"),
+		&message.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if n := testing.AllocsPerRun(100, func() {

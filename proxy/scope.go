@@ -26,7 +26,8 @@ type scope struct {
 	resolver resource.Resolver
 	verb     resource.Verb
 	storage  storage.Storage
-	// scaler is the storage of a Scale that the gateway makes of the object itself; nil unless the operation writes one.
+	// scaler is the storage of a Scale that the gateway makes of the object itself; nil unless the operation writes
+	// one.
 	scaler storage.Scaler
 	rules  rules             // that may match the operation
 	object rules             // that may match operations on the object that it is a subresource of
@@ -100,7 +101,8 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		storage: b.kind.storage(g, set, b, r, i, own.policies, object.policies), rules: own, object: object,
 		limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i),
 		traits: traits{
-			isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
+			isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil &&
+				r.Operation != nil,
 		},
 		enforcement: enforcement{
 			held: set.Held(&route.place, i), isWatched: set.WatchesAnswers(r, i),
@@ -159,7 +161,8 @@ func (s *scope) passesUnread(r *storage.Request) bool {
 // passesAsItCame reports whether no policy concerns the body, and nothing has to be prepared in it.
 func (s *scope) passesAsItCame(r *storage.Request) bool {
 	switch {
-	case r.Patch == storage.FormPatch, r.Patch == storage.JSONPatch && s.operation.HoldsEffects(): // which the document describes
+	case r.Patch == storage.FormPatch, r.Patch == storage.JSONPatch && s.operation.HoldsEffects():
+		// which the document describes
 		return false
 	}
 	return s.storage.IsOpaque(&r.Info) && !s.rules.conventions.Concern(&r.Info, s.verb.Operation())

@@ -32,7 +32,8 @@ func configured(t *testing.T, configuration string, files ...string) (*Gateway, 
 func usersOf(group, field, scope string) string {
 	return "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: " + group + "}\nspec:\n" +
 		"  group: " + group + "\n  version: v1\n  names: {plural: users, kind: User}\n  paths: {collection: /users, item: '/users/{name}'}\n" +
-		"  schema: {openAPIV3Schema: {type: object, required: [" + field + "], properties: {" + field + ": {type: string}}}}\n" + scope
+		"  schema: {openAPIV3Schema: {type: object, required: [" + field + "], properties: {" + field +
+		": {type: string}}}}\n" + scope
 }
 
 // namedAPI is an API that says its name and what it was asked.
@@ -57,7 +58,8 @@ routes:
 - {host: blog.example.com, upstream: blog}
 - {name: inner, host: inner.example.com, pathPrefix: /open, upstream: blog}
 `, namedAPI(t, "shop"), namedAPI(t, "blog")),
-		usersOf("shop.example.com", "cart", "  route: shop\n"), usersOf("blog.example.com", "post", "  hosts: [blog.example.com]\n"), limit)
+		usersOf("shop.example.com", "cart", "  route: shop\n"),
+		usersOf("blog.example.com", "post", "  hosts: [blog.example.com]\n"), limit)
 	for _, tt := range []struct {
 		host, request, body string
 		code                int
@@ -69,7 +71,8 @@ routes:
 		{"blog", "POST /users", `{"cart":"c"}`, 422, `"message":"User.blog.example.com `},
 		{"inner", "POST /open/x", `{"cart":"c"}`, 200, "blog: POST /open/x"},
 		{"inner", "POST /open/../users", `{}`, 400, "could be read as '/users', which is routed in another way"},
-		{"inner", "POST /open/../open/../users", `{}`, 400, "could be read as '/users', which is routed in another way"},
+		{"inner", "POST /open/../open/../users", `{}`, 400,
+			"could be read as '/users', which is routed in another way"},
 		{"shop", "OPTIONS /x", "", 200, "shop: OPTIONS /x"},
 		{"shop", "OPTIONS /x", "", 429, "few"},
 		{"blog", "OPTIONS /x", "", 200, "blog: OPTIONS /x"},
@@ -80,7 +83,8 @@ routes:
 		if tt.body != "" {
 			length = fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(tt.body))
 		}
-		send(t, nc, fmt.Sprintf("%s HTTP/1.1\r\nHost: %s.example.com\r\n%s\r\n%s", tt.request, tt.host, length, tt.body))
+		send(t, nc, fmt.Sprintf("%s HTTP/1.1\r\nHost: %s.example.com\r\n%s\r\n%s", tt.request, tt.host, length,
+			tt.body))
 		if a, _ := readAnswer(t, br, false); a.StatusCode != tt.code || !strings.Contains(string(a.Content), tt.want) {
 			t.Errorf("%s of %s with %s is answered %d %s", tt.request, tt.host, tt.body, a.StatusCode, a.Content)
 		}

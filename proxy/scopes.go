@@ -21,10 +21,11 @@ type scopes struct {
 	routes    *routeTable
 	decided   *telemetry.PolicyCounters // of the policies of the set
 
-	// compiled has the scopes that were asked for, in shards so that to add one copies few. Their number is a power of two.
+	// compiled has the scopes that were asked for, in shards so that to add one copies few. Their number is a power of
+	// two.
 	compiled []shard
-	// mostUnnamed is how many scopes a shard keeps of resources that no file describes. One more drops the others, which
-	// are compiled again if they are asked for.
+	// mostUnnamed is how many scopes a shard keeps of resources that no file describes. One more drops the others,
+	// which are compiled again if they are asked for.
 	mostUnnamed int
 }
 
@@ -37,8 +38,8 @@ type shard struct {
 }
 
 const (
-	// shards is how many shards there are at least, maxUnnamed how many scopes each of so many keeps of resources whose names
-	// only clients know, and minUnnamed how many it keeps however many shards there are.
+	// shards is how many shards there are at least, maxUnnamed how many scopes each of so many keeps of resources whose
+	// names only clients know, and minUnnamed how many it keeps however many shards there are.
 	shards, maxUnnamed, minUnnamed = 64, 64, 16
 )
 
@@ -48,8 +49,8 @@ type scopeKey struct {
 	keyNames
 }
 
-// keyNumbers are what of a key is no text. They are all of it for a resource that files describe and for a path that is no
-// resource, and are found in a third of the time.
+// keyNumbers are what of a key is no text. They are all of it for a resource that files describe and for a path that is
+// no resource, and are found in a third of the time.
 type keyNumbers struct {
 	route int
 	id    int // of a resource that files describe; -1 for any other, which is found by its names
@@ -58,8 +59,8 @@ type keyNumbers struct {
 	verb                                                                    resource.Verb
 	prefix                                                                  uint8 // how long it is, which says which one it is
 	isResource, isUndescribed, isNamespaced, isItem, connects, isRedirected bool
-	// isOther says that files describe the path for other methods, and mayWrite that the method of such a request may change
-	// something.
+	// isOther says that files describe the path for other methods, and mayWrite that the method of such a request may
+	// change something.
 	isOther, mayWrite bool
 }
 
@@ -69,7 +70,8 @@ type keyNames struct{ group, version, resource, subresource string }
 // keyOf returns the key of the operation that a request asks for. Its strings live as long as the request.
 func keyOf(route *route, r *resource.Resource, i *resource.Info, connects bool) (k scopeKey) {
 	k.route, k.id, k.verb, k.prefix, k.subresource = route.index, -1, i.Verb, uint8(len(i.APIPrefix)), i.Subresource
-	k.isResource, k.isUndescribed, k.isNamespaced, k.isItem, k.connects = i.IsResource, i.IsUndescribed, i.Namespace != "", i.Name != "", connects
+	k.isResource, k.isUndescribed, k.isNamespaced, k.isItem, k.connects = i.IsResource, i.IsUndescribed,
+		i.Namespace != "", i.Name != "", connects
 	k.isRedirected, k.isOther, k.mayWrite = i.IsRedirected, i.IsOtherMethod, i.IsOtherMethod && mayWrite(i)
 	if i.Documented != nil {
 		k.documented = 1 + i.Documented.ID
@@ -115,7 +117,8 @@ func newScopes(set *policies.Set, routes *routeTable, metrics *telemetry.Telemet
 	for n < len(routes.table) {
 		n *= 2
 	}
-	t := &scopes{set: set, routes: routes, decided: metrics.PolicyCounters(set.Admission().Names()), resolvers: make([]atomic.Pointer[resource.Resolver], len(routes.table)), compiled: make([]shard, n)}
+	t := &scopes{set: set, routes: routes, decided: metrics.PolicyCounters(set.Admission().Names()),
+		resolvers: make([]atomic.Pointer[resource.Resolver], len(routes.table)), compiled: make([]shard, n)}
 	t.mostUnnamed = max(maxUnnamed*shards/n, minUnnamed)
 	return t
 }
@@ -127,7 +130,8 @@ func (t *scopes) resolver(r *route) resource.Resolver {
 		return *known
 	}
 	made := r.backend.kind.resolver(t.set, resource.View{
-		Place: r.place, LeadsTo: func(path string) bool { return t.routes.leadsTo(r.backend, path) }, Reaches: r.reaches,
+		Place: r.place, LeadsTo: func(path string) bool { return t.routes.leadsTo(r.backend, path) },
+		Reaches: r.reaches,
 	})
 	at.CompareAndSwap(nil, &made) // another request may have made it meanwhile
 	return *at.Load()

@@ -22,8 +22,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// scopedGateway returns a gateway before an API server and an ordinary API, with policies, conventions and limits for some
-// of what they have.
+// scopedGateway returns a gateway before an API server and an ordinary API, with policies, conventions and limits for
+// some of what they have.
 func scopedGateway(t testing.TB) *Gateway {
 	t.Helper()
 	file := testutil.WriteFile(t, filepath.Join(t.TempDir(), "gateway.yaml"), `
@@ -41,7 +41,8 @@ routes:
 		t.Fatal(err)
 	}
 	var files []string
-	for _, name := range []string{"gadgets", "ledgers", "limit", "orders", "parcels", "placed", "rules", "statuses", "widgets"} {
+	for _, name := range []string{"gadgets", "ledgers", "limit", "orders", "parcels", "placed", "rules", "statuses",
+		"widgets"} {
 		files = append(files, filepath.Join("testdata", "policies", name+".yaml"))
 	}
 	set := policiestest.LoadFiles(t, append(files, policiestest.Write(t, scopedPolicies))...)
@@ -90,7 +91,8 @@ func randomTarget(r *rand.Rand, described []*resource.Resource) string {
 	one := described[r.IntN(len(described))]
 	switch group, version, plural := one.Group, one.Version, one.Names.Plural; {
 	case len(one.Paths) > 0 && r.IntN(3) > 0:
-		b.WriteString(strings.NewReplacer("{name}", pick("x", "y"), "{namespace}", pick("a", "b")).Replace(one.Paths[r.IntN(len(one.Paths))]))
+		b.WriteString(strings.NewReplacer("{name}", pick("x", "y"), "{namespace}",
+			pick("a", "b")).Replace(one.Paths[r.IntN(len(one.Paths))]))
 		b.WriteString(pick("", "", "/status", "/scale", "/other"))
 	case r.IntN(4) == 0:
 		b.WriteString(pick("/", "/healthz", "/live/x", "/api", "/apis/apps", "/other/path"))
@@ -134,7 +136,8 @@ func compareScopes(t *testing.T, g *Gateway, random *rand.Rand, requests int) {
 	described := g.policies().Registry().Resources()
 	found, named := 0, map[string]bool{}
 	for range requests {
-		method, target := pick("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"), []byte(randomTarget(random, described))
+		method, target := pick("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"),
+			[]byte(randomTarget(random, described))
 		host := pick("shop", "cluster") + ".example.com"
 		head := pick("", "", "Connection: Upgrade\r\nUpgrade: websocket\r\n")
 		r := newRequest()
@@ -202,7 +205,8 @@ func viewOf(s *scope) scopeView {
 	v := scopeView{
 		scope: *s, stages: names(s.stages), explained: names(s.explained), write: s.write.name,
 		schemas: [5]any{
-			schemaOf(resource.VerbCreate), schemaOf(resource.VerbUpdate), schemaOf(resource.VerbPatch), schemaOf(resource.VerbGet), reflect.TypeOf(s.storage),
+			schemaOf(resource.VerbCreate), schemaOf(resource.VerbUpdate), schemaOf(resource.VerbPatch),
+			schemaOf(resource.VerbGet), reflect.TypeOf(s.storage),
 		},
 		status: s.storage.StatusPath(), mediaTypes: *s.storage.MediaTypes(), hasScaler: s.scaler != nil,
 	}
@@ -211,7 +215,8 @@ func viewOf(s *scope) scopeView {
 	}
 	// The view has the fields that can be compared. The set, the route and the backend are compared by identity.
 	v.scope.set, v.scope.route, v.scope.backend, v.scope.resolver = nil, nil, nil, nil
-	v.scope.storage, v.scope.scaler, v.scope.stages, v.scope.explained, v.scope.answer, v.scope.write = nil, nil, nil, nil, nil, write{}
+	v.scope.storage, v.scope.scaler, v.scope.stages, v.scope.explained, v.scope.answer, v.scope.write = nil, nil, nil,
+		nil, nil, write{}
 	return v
 }
 
@@ -223,7 +228,8 @@ func TestScopeOnce(t *testing.T) {
 	route := g.routes.find(ownListener, bareHead("GET", "cluster.example.com", "/api/v1/things")).routes[0]
 	var got [8]*scope
 	var asked, done sync.WaitGroup
-	key := keyOf(route, nil, &resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "things", Verb: resource.VerbList}, false)
+	key := keyOf(route, nil, &resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "things",
+		Verb: resource.VerbList}, false)
 	in := &all.compiled[key.sum()&(len(all.compiled)-1)]
 	in.adding.Lock() // so that none finds the scope of another
 	for n := range got {

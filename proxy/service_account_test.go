@@ -133,7 +133,8 @@ func serve(t *testing.T, u config.UpstreamSpec) *served {
 
 func serveConfig(t *testing.T, c *config.Configuration) *served {
 	t.Helper()
-	if u := &c.Upstreams[0]; u.Credentials == config.FrontProxyCredentials || u.Credentials == config.ImpersonateCredentials {
+	if u := &c.Upstreams[0]; u.Credentials == config.FrontProxyCredentials ||
+		u.Credentials == config.ImpersonateCredentials {
 		c.Identity = headerIdentity(config.AllowAnonymous)
 	}
 	metrics, err := telemetry.New(telemetry.Options{Version: "test"})
@@ -144,7 +145,8 @@ func serveConfig(t *testing.T, c *config.Configuration) *served {
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 	s.files = credentials.NewWatcher(credentials.Options{Log: log})
 	s.Gateway, err = New(Options{
-		Config: c, Policies: noPolicies, Limiter: ratelimit.New(0), States: newStates(t, noPolicies()), Credentials: s.files, Metrics: metrics, Log: log,
+		Config: c, Policies: noPolicies, Limiter: ratelimit.New(0), States: newStates(t, noPolicies()),
+		Credentials: s.files, Metrics: metrics, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -197,17 +199,24 @@ func TestServiceAccount(t *testing.T) {
 		severalConnection bool
 	}{
 		{"nobody", false, "", config.PassCredentials, "/c by nobody, Bearer client, as ", "/g by nobody, , as ", false},
-		{"token", false, "own", config.PassCredentials, "/c by nobody, Bearer client, as ", "/g by nobody, Bearer own, as ", false},
-		{"certificate", true, "", config.PassCredentials, "/c by nobody, Bearer client, as ", "/g by ours/gateway, , as ", true},
-		{"certificate and token", true, "own", config.PassCredentials, "/c by nobody, Bearer client, as ", "/g by ours/gateway, Bearer own, as ", true},
-		{"front proxy", true, "", config.FrontProxyCredentials, "/c by ours/gateway, , as system:anonymous", "/g by ours/gateway, , as ", false},
-		{"impersonates by its certificate", true, "", config.ImpersonateCredentials, "/c by ours/gateway, , as system:anonymous", "/g by ours/gateway, , as ", false},
-		{"impersonates by its token", false, "own", config.ImpersonateCredentials, "/c by nobody, Bearer own, as system:anonymous", "/g by nobody, Bearer own, as ", false},
+		{"token", false, "own", config.PassCredentials, "/c by nobody, Bearer client, as ",
+			"/g by nobody, Bearer own, as ", false},
+		{"certificate", true, "", config.PassCredentials, "/c by nobody, Bearer client, as ",
+			"/g by ours/gateway, , as ", true},
+		{"certificate and token", true, "own", config.PassCredentials, "/c by nobody, Bearer client, as ",
+			"/g by ours/gateway, Bearer own, as ", true},
+		{"front proxy", true, "", config.FrontProxyCredentials, "/c by ours/gateway, , as system:anonymous",
+			"/g by ours/gateway, , as ", false},
+		{"impersonates by its certificate", true, "", config.ImpersonateCredentials,
+			"/c by ours/gateway, , as system:anonymous", "/g by ours/gateway, , as ", false},
+		{"impersonates by its token", false, "own", config.ImpersonateCredentials,
+			"/c by nobody, Bearer own, as system:anonymous", "/g by nobody, Bearer own, as ", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			behind := newSecureBackend(t, authority.Server(t, []string{"127.0.0.1"}))
-			u := config.UpstreamSpec{Endpoints: []string{behind.url}, Credentials: c.credentials, TLS: &config.UpstreamTLS{CAFile: credentialstest.WriteFile(t, dir, "ca.crt", authority.PEM)}}
+			u := config.UpstreamSpec{Endpoints: []string{behind.url}, Credentials: c.credentials,
+				TLS: &config.UpstreamTLS{CAFile: credentialstest.WriteFile(t, dir, "ca.crt", authority.PEM)}}
 			if c.certificate {
 				u.TLS.CertFile, u.TLS.KeyFile = authority.Client(t, "gateway", nil).Write(t, dir, "tls")
 			}
@@ -231,7 +240,8 @@ func TestServiceAccount(t *testing.T) {
 				}
 				_ = answer.Body.Close()
 				if got := behind.take(); answer.StatusCode != 200 || got != c.client {
-					t.Errorf("a client's request is answered %d and came as %s, want %s", answer.StatusCode, got, c.client)
+					t.Errorf("a client's request is answered %d and came as %s, want %s", answer.StatusCode, got,
+						c.client)
 				}
 				if _, err := s.itself("/g"); err != nil {
 					t.Fatal(err)
@@ -261,14 +271,25 @@ func TestUnknownBackend(t *testing.T) {
 		asked  string             // the name in the handshake
 	}{
 		{"known", ours.Server(t, []string{"127.0.0.1"}), config.UpstreamTLS{}, false, "", ""},
-		{"another authority", theirs.Server(t, []string{"127.0.0.1"}), config.UpstreamTLS{}, false, "certificate signed by unknown authority", ""},
-		{"the system's authorities", ours.Server(t, []string{"127.0.0.1"}), config.UpstreamTLS{}, true, "certificate signed by unknown authority", ""},
-		{"expired", ours.Server(t, []string{"127.0.0.1"}, credentialstest.Expired), config.UpstreamTLS{}, false, "certificate has expired or is not yet valid", ""},
-		{"another name", ours.Server(t, []string{"orders.internal"}), config.UpstreamTLS{}, false, "cannot validate certificate for 127.0.0.1", ""},
-		{"the name that is asked for", ours.Server(t, []string{"orders.internal"}), config.UpstreamTLS{ServerName: "orders.internal"}, false, "", "orders.internal"},
-		{"not the name that is asked for", ours.Server(t, []string{"127.0.0.1"}), config.UpstreamTLS{ServerName: "orders.internal"}, false, "certificate is not valid for any names", "orders.internal"},
-		{"a client's certificate", ours.Client(t, "server", nil, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} }), config.UpstreamTLS{}, false, "incompatible key usage", ""},
-		{"whoever answers", theirs.Server(t, []string{"elsewhere"}, credentialstest.Expired), config.UpstreamTLS{InsecureSkipTLSVerify: true}, true, "", ""},
+		{"another authority", theirs.Server(t, []string{"127.0.0.1"}), config.UpstreamTLS{}, false,
+			"certificate signed by unknown authority", ""},
+		{"the system's authorities", ours.Server(t, []string{"127.0.0.1"}), config.UpstreamTLS{}, true,
+			"certificate signed by unknown authority", ""},
+		{"expired", ours.Server(t, []string{"127.0.0.1"}, credentialstest.Expired), config.UpstreamTLS{}, false,
+			"certificate has expired or is not yet valid", ""},
+		{"another name", ours.Server(t, []string{"orders.internal"}), config.UpstreamTLS{}, false,
+			"cannot validate certificate for 127.0.0.1", ""},
+		{"the name that is asked for", ours.Server(t, []string{"orders.internal"}),
+			config.UpstreamTLS{ServerName: "orders.internal"}, false, "", "orders.internal"},
+		{"not the name that is asked for", ours.Server(t, []string{"127.0.0.1"}),
+			config.UpstreamTLS{ServerName: "orders.internal"}, false, "certificate is not valid for any names",
+			"orders.internal"},
+		{"a client's certificate",
+			ours.Client(t, "server", nil,
+				func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} }), config.UpstreamTLS{},
+			false, "incompatible key usage", ""},
+		{"whoever answers", theirs.Server(t, []string{"elsewhere"}, credentialstest.Expired),
+			config.UpstreamTLS{InsecureSkipTLSVerify: true}, true, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			behind := newSecureBackend(t, c.server)
@@ -278,13 +299,15 @@ func TestUnknownBackend(t *testing.T) {
 			}
 			s := serve(t, config.UpstreamSpec{Endpoints: []string{behind.url}, TLS: &settings})
 			code, body := s.client(t, "/c")
-			if c.log == "" && (code != 200 || behind.take() == "") || c.log != "" && (code != 503 || body != unreachable || behind.take() != "") {
+			if c.log == "" && (code != 200 || behind.take() == "") || c.log != "" &&
+				(code != 503 || body != unreachable || behind.take() != "") {
 				t.Errorf("answered %d %s", code, body)
 			}
 			if !strings.Contains(s.log.String(), c.log) {
 				t.Errorf("the log does not tell '%s':\n%s", c.log, s.log)
 			}
-			if warns := strings.Contains(s.log.String(), "whoever answers is taken for the backend"); warns != settings.InsecureSkipTLSVerify {
+			if warns := strings.Contains(s.log.String(),
+				"whoever answers is taken for the backend"); warns != settings.InsecureSkipTLSVerify {
 				t.Errorf("the log:\n%s", s.log)
 			}
 			if behind.names[0] != c.asked {
@@ -299,7 +322,8 @@ func TestServiceAccountChanges(t *testing.T) {
 	ours, next := credentialstest.NewAuthority(t, "ours"), credentialstest.NewAuthority(t, "next")
 	dir := t.TempDir()
 	behind := newSecureBackend(t, ours.Server(t, []string{"127.0.0.1"}))
-	u := config.UpstreamSpec{Endpoints: []string{behind.url}, TLS: &config.UpstreamTLS{CAFile: credentialstest.WriteFile(t, dir, "ca.crt", ours.PEM)}}
+	u := config.UpstreamSpec{Endpoints: []string{behind.url},
+		TLS: &config.UpstreamTLS{CAFile: credentialstest.WriteFile(t, dir, "ca.crt", ours.PEM)}}
 	u.TLS.CertFile, u.TLS.KeyFile = ours.Client(t, "gateway", nil).Write(t, dir, "tls")
 	u.TokenFile = credentialstest.WriteFile(t, dir, "token", []byte("one\n"))
 	s := serve(t, u)
@@ -326,7 +350,8 @@ func TestServiceAccountChanges(t *testing.T) {
 	underWay := func() {
 		for i := range answered {
 			before := answered[i].Load()
-			testutil.Eventually(t, "each client has another answer", func() bool { return t.Failed() || answered[i].Load() > before })
+			testutil.Eventually(t, "each client has another answer",
+				func() bool { return t.Failed() || answered[i].Load() > before })
 		}
 	}
 	own := func(step, want string) {
@@ -383,7 +408,8 @@ func TestBadAccounts(t *testing.T) {
 	}{
 		{config.UpstreamTLS{CAFile: none}, "", "the file 'DIR/none' may not be read: no such file or directory"},
 		{config.UpstreamTLS{CAFile: text}, "", "the authorities in 'DIR/text' cannot be used: must hold at least one certificate in PEM"},
-		{config.UpstreamTLS{CertFile: cert, KeyFile: none}, "", "the file 'DIR/none' may not be read: no such file or directory"},
+		{config.UpstreamTLS{CertFile: cert, KeyFile: none}, "",
+			"the file 'DIR/none' may not be read: no such file or directory"},
 		{config.UpstreamTLS{CertFile: cert, KeyFile: other}, "", "the certificate in 'DIR/tls.crt' and the key in 'DIR/other.key' cannot be used: tls: private key does not match public key"},
 		{config.UpstreamTLS{CertFile: text, KeyFile: key}, "", "the certificate in 'DIR/text' and the key in 'DIR/tls.key' cannot be used: tls: failed to find any PEM data in certificate input"},
 		{config.UpstreamTLS{}, none, "the file 'DIR/none' may not be read: no such file or directory"},
@@ -394,7 +420,8 @@ func TestBadAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		conf.Upstreams[0].TLS, conf.Upstreams[0].TokenFile = &c.tls, c.token
-		_, err = (&Gateway{common: &common{files: credentials.NewWatcher(credentials.Options{})}}).newRoutes(&Options{Config: conf}, nil)
+		_, err = (&Gateway{common: &common{files: credentials.NewWatcher(credentials.Options{})}}).newRoutes(
+			&Options{Config: conf}, nil)
 		if got := strings.ReplaceAll(fmt.Sprint(err), dir, "DIR"); got != "upstream 'default': "+c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}
@@ -407,12 +434,15 @@ func TestOwnBackends(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Upstreams = []config.UpstreamSpec{{Name: "a", Endpoints: []string{"http://127.0.0.1:1/"}}, {Name: "b", Endpoints: []string{"http://b.example.com"}, Dialect: config.Plain}}
-	c.Routes = []config.Route{{PathPrefix: "/v2", Upstream: "b"}, {Host: "a.example.com", PathPrefix: "/", Upstream: "a"}}
+	c.Upstreams = []config.UpstreamSpec{{Name: "a", Endpoints: []string{"http://127.0.0.1:1/"}},
+		{Name: "b", Endpoints: []string{"http://b.example.com"}, Dialect: config.Plain}}
+	c.Routes = []config.Route{{PathPrefix: "/v2", Upstream: "b"},
+		{Host: "a.example.com", PathPrefix: "/", Upstream: "a"}}
 	set := noPolicies()
 	g := newTestGateway(t, c, func() *policies.Set { return set })
 	for _, step := range []struct{ name, path, want, host string }{
-		{"a", "/v2/x", "a", "127.0.0.1:1"}, {"b", "/x", "b", "b.example.com"}, {"", "/v2/x", "b", "b.example.com"}, {"", "/x", "", ""}, {"c", "/v2/x", "", ""},
+		{"a", "/v2/x", "a", "127.0.0.1:1"}, {"b", "/x", "b", "b.example.com"}, {"", "/v2/x", "b", "b.example.com"},
+		{"", "/x", "", ""}, {"c", "/v2/x", "", ""},
 	} {
 		b, found := g.Backend(step.name, step.path).(*backend)
 		switch {

@@ -17,8 +17,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-// shadowTerms are of a description whose rollout does not enforce it for a request: the request passes as if no file described its
-// path, and the result that it would have had is counted. It implements admission.Terms, by which it is reported as policies are.
+// shadowTerms are of a description whose rollout does not enforce it for a request: the request passes as if no file
+// described its path, and the result that it would have had is counted. It implements admission.Terms, by which it is
+// reported as policies are.
 type shadowTerms struct{ plan *rollout.Plan }
 
 // Stand implements admission.Terms.
@@ -83,15 +84,16 @@ func enforces(r *request, plan *rollout.Plan) bool {
 	return plan.Enforces(&q)
 }
 
-// shadow is the stage of a description that may only be tried. It judges the request as the stages behind it would, on a copy, and
-// passes it as it came.
+// shadow is the stage of a description that may only be tried. It judges the request as the stages behind it would, on
+// a copy, and passes it as it came.
 func shadow(r *request) error {
 	plan := r.scope.plan
 	if enforces(r, plan) {
 		return nil
 	}
 	if s := r.telemetry.story; s != nil {
-		s.Unknown("that the request is not held to its description, by the rollout of '" + plan.Policy() + "': it passes as it came, and what is said here is only counted")
+		s.Unknown("that the request is not held to its description, by the rollout of '" + plan.Policy() +
+			"': it passes as it came, and what is said here is only counted")
 		return nil
 	}
 	if err := unmarkRevision(r); err != nil {
@@ -129,8 +131,8 @@ type unsent struct{}
 // Take implements storage.Sink.
 func (unsent) Take(*storage.Message) {}
 
-// runShadow leads a copy of the request through the stages behind the one at hand. It sends nothing but the gateway's own
-// questions, and returns why the request would be refused.
+// runShadow leads a copy of the request through the stages behind the one at hand. It sends nothing but the gateway's
+// own questions, and returns why the request would be refused.
 func runShadow(of *request) (err error) {
 	g := of.gateway
 	r := g.takeRequest()
@@ -190,8 +192,9 @@ func reasonOf(s *metav1.Status) *rollout.Refusal {
 	return why
 }
 
-// shadowUnreadable makes an undescribed request of one whose method, path or head cannot be read as its description has it, and which
-// is only tried. It reports whether it did: the user is not known yet, so that a share is a share of addresses.
+// shadowUnreadable makes an undescribed request of one whose method, path or head cannot be read as its description has
+// it, and which is only tried. It reports whether it did: the user is not known yet, so that a share is a share of
+// addresses.
 func shadowUnreadable(r *request, described *resource.Resource, err error) bool {
 	plan := planOf(&r.Info, described)
 	if plan == nil {
@@ -220,8 +223,8 @@ func shadowUnreadable(r *request, described *resource.Resource, err error) bool 
 	return true
 }
 
-// refusalOf returns the gateway's own refusal, nil if there is none, and whether the request was judged: a backend that refuses a
-// question of the gateway's, or a gateway that has no memory, has not judged the request.
+// refusalOf returns the gateway's own refusal, nil if there is none, and whether the request was judged: a backend that
+// refuses a question of the gateway's, or a gateway that has no memory, has not judged the request.
 func refusalOf(err error) (refused *metav1.Status, isJudged bool) {
 	switch {
 	case err == nil, err == errServed, errors.Is(err, storage.ErrNotSent):

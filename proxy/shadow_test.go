@@ -15,8 +15,9 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestTriedCounts: what a description that is only tried would have refused is counted by operation and reason, without a value
-// of the client's, and clients do not learn of it if it only observes. The share for which it is enforced is refused.
+// TestTriedCounts: what a description that is only tried would have refused is counted by operation and reason, without
+// a value of the client's, and clients do not learn of it if it only observes. The share for which it is enforced is
+// refused.
 func TestTriedCounts(t *testing.T) {
 	const file = "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: tasks}\nspec:\n  version: v1\n  names: {plural: tasks, kind: Task}\n" +
 		"  paths: {collection: /v1/tasks, item: '/v1/tasks/{name}'}\n  rollout: {%s}\n" +
@@ -26,18 +27,23 @@ func TestTriedCounts(t *testing.T) {
 		rollout          string
 		enforced, warned bool
 	}{
-		{"mode: Observe", false, false}, {"mode: Warn", false, true}, {"percent: 0", false, true}, {"percent: 100", true, false}, {"mode: Observe, percent: 100", true, false},
-		{"warnUntil: '2999-01-01T00:00:00Z'", false, true}, {"mode: Observe, warnUntil: '1999-01-01T00:00:00Z'", true, false},
+		{"mode: Observe", false, false}, {"mode: Warn", false, true}, {"percent: 0", false, true},
+		{"percent: 100", true, false}, {"mode: Observe, percent: 100", true, false},
+		{"warnUntil: '2999-01-01T00:00:00Z'", false, true},
+		{"mode: Observe, warnUntil: '1999-01-01T00:00:00Z'", true, false},
 	} {
 		t.Run(c.rollout, func(t *testing.T) {
 			dir := policiestest.Write(t, fmt.Sprintf(file, c.rollout))
 			answer := "HTTP/1.1 201 Created\nContent-Type: application/json\nContent-Length: 2\n\n{}\n"
-			backend := story.NewBackend(t, listenBackend(t), [][]byte{[]byte(answer), []byte(answer), []byte(answer), []byte(answer)})
+			backend := story.NewBackend(t, listenBackend(t),
+				[][]byte{[]byte(answer), []byte(answer), []byte(answer), []byte(answer)})
 			g := gatewayFor(t, dir, backend.Address, nil)
 			address := startGateway(t, g)
-			for i, body := range []string{`{"size":3}`, `{"card":"` + secret + `"}`, `{"card":"` + secret + `"}`, `{"size":30}`} {
+			for i, body := range []string{`{"size":3}`, `{"card":"` + secret + `"}`, `{"card":"` + secret + `"}`,
+				`{"size":30}`} {
 				raw := string(exchangeRaw(t, address, fmt.Appendf(nil, "POST /v1/tasks HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)))
-				if isRefused := strings.HasPrefix(raw, "HTTP/1.1 422 "); isRefused != (c.enforced && i > 0) || !isRefused && !strings.HasPrefix(raw, "HTTP/1.1 201 ") {
+				if isRefused := strings.HasPrefix(raw, "HTTP/1.1 422 "); isRefused != (c.enforced && i > 0) ||
+					!isRefused && !strings.HasPrefix(raw, "HTTP/1.1 201 ") {
 					t.Errorf("%s is answered with\n%s", body, raw)
 				}
 				if isWarned := strings.Contains(raw, "\nWarning: "); isWarned != (c.warned && i > 0) {
@@ -57,9 +63,11 @@ func TestTriedCounts(t *testing.T) {
 					got[i].Examples[j].Last = time.Time{}
 				}
 			}
-			want := []rollout.OperationNumbers{{Method: "POST", Path: "/v1/tasks", Would: 3, Tried: 4, Examples: []rollout.Example{
-				{Code: 422, Reason: "Invalid", Fields: []string{"size", "card"}, Count: 2}, {Code: 422, Reason: "Invalid", Fields: []string{"size"}, Count: 1},
-			}}}
+			want := []rollout.OperationNumbers{{Method: "POST", Path: "/v1/tasks", Would: 3, Tried: 4,
+				Examples: []rollout.Example{
+					{Code: 422, Reason: "Invalid", Fields: []string{"size", "card"}, Count: 2},
+					{Code: 422, Reason: "Invalid", Fields: []string{"size"}, Count: 1},
+				}}}
 			if !reflect.DeepEqual(got, want) || numbers.Would != 3 || numbers.Tried != 4 {
 				t.Errorf("got %+v, %+v\nwant %+v", got, numbers, want)
 			}
@@ -67,8 +75,8 @@ func TestTriedCounts(t *testing.T) {
 	}
 }
 
-// TestTriedUnjudged: a body that would have to be read to its end before anything is sent passes, and is not judged; one that is
-// too long passes, and would be refused.
+// TestTriedUnjudged: a body that would have to be read to its end before anything is sent passes, and is not judged;
+// one that is too long passes, and would be refused.
 func TestTriedUnjudged(t *testing.T) {
 	dir := policiestest.Write(t, "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: tasks}\nspec:\n  version: v1\n  names: {plural: tasks, kind: Task}\n"+
 		"  paths: {collection: /v1/tasks}\n  rollout: {mode: Observe}\n  schema: {openAPIV3Schema: {type: object}}\n")
@@ -86,7 +94,8 @@ func TestTriedUnjudged(t *testing.T) {
 		}
 	}
 	got := g.policies().Terms().Rollouts[0].Count().Operations()
-	if len(got) != 1 || got[0].Tried != 2 || got[0].Would != 1 || got[0].Unjudged != 1 || got[0].Examples[0].Code != 413 {
+	if len(got) != 1 || got[0].Tried != 2 || got[0].Would != 1 || got[0].Unjudged != 1 ||
+		got[0].Examples[0].Code != 413 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -105,8 +114,8 @@ components:
     Item: {type: object, required: [name], properties: {name: {type: string, maxLength: 3}, size: {type: integer, default: 1}}}
 `
 
-// TestTrialsOfDocument: a document that is only observed changes no request, no answer and nothing for the client. Each request is
-// counted by its operation, and by the reason for which it would be refused, in metrics and in the report.
+// TestTrialsOfDocument: a document that is only observed changes no request, no answer and nothing for the client. Each
+// request is counted by its operation, and by the reason for which it would be refused, in metrics and in the report.
 func TestTrialsOfDocument(t *testing.T) {
 	backend := newRecorder(t)
 	w := watch(t, backend, policiestest.Write(t, triedDocument))
@@ -150,7 +159,8 @@ func TestTrialsOfDocument(t *testing.T) {
 	w.metrics.Handler().ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	var got []string
 	for line := range strings.Lines(metrics.Body.String()) {
-		if strings.HasPrefix(line, "gateway_contract_") || strings.HasPrefix(line, "gateway_admission_") || strings.HasPrefix(line, "gateway_schema_") {
+		if strings.HasPrefix(line, "gateway_contract_") || strings.HasPrefix(line, "gateway_admission_") ||
+			strings.HasPrefix(line, "gateway_schema_") {
 			got = append(got, strings.TrimSpace(line))
 		}
 	}
@@ -161,7 +171,8 @@ func TestTrialsOfDocument(t *testing.T) {
 		`gateway_admission_would_deny_total{policy="OpenAPI/Shop"} 10`,
 		trial("DELETE /items/{id}", "Admitted", 1), trial("DELETE /items/{id}", "Unauthorized", 1),
 		trial("GET /items", "Admitted", 1), trial("GET /items", "Invalid", 1),
-		trial("POST /items", "Admitted", 1), trial("POST /items", "BadRequest", 2), trial("POST /items", "Invalid", 3), trial("POST /items", "UnsupportedMediaType", 1),
+		trial("POST /items", "Admitted", 1), trial("POST /items", "BadRequest", 2), trial("POST /items", "Invalid", 3),
+		trial("POST /items", "UnsupportedMediaType", 1),
 		trial("POST /items/{id}/buy", "Admitted", 1), trial("POST /items/{id}/buy", "Invalid", 1),
 		trial("PUT /items/{id}", "Admitted", 1), trial("PUT /items/{id}", "Invalid", 1),
 	}
@@ -176,9 +187,12 @@ func TestTrialsOfDocument(t *testing.T) {
 		}
 	}
 	wantReport := []string{
-		"POST /items: 6 of 7", "  400 BadRequest [] 2 times", "  422 Invalid [name size] 2 times", "  415 UnsupportedMediaType [] 1 times", "  422 Invalid [name] 1 times",
-		"GET /items: 1 of 2", "  422 Invalid [query.limit] 1 times", "DELETE /items/{id}: 1 of 2", "  401 Unauthorized [] 1 times",
-		"PUT /items/{id}: 1 of 2", "  422 Invalid [name] 1 times", "POST /items/{id}/buy: 1 of 2", "  422 Invalid [header.X-Shop] 1 times",
+		"POST /items: 6 of 7", "  400 BadRequest [] 2 times", "  422 Invalid [name size] 2 times",
+		"  415 UnsupportedMediaType [] 1 times", "  422 Invalid [name] 1 times",
+		"GET /items: 1 of 2", "  422 Invalid [query.limit] 1 times", "DELETE /items/{id}: 1 of 2",
+		"  401 Unauthorized [] 1 times",
+		"PUT /items/{id}: 1 of 2", "  422 Invalid [name] 1 times", "POST /items/{id}/buy: 1 of 2",
+		"  422 Invalid [header.X-Shop] 1 times",
 	}
 	if !slices.Equal(report, wantReport) {
 		t.Errorf("the report is\n%s\nwant\n%s", strings.Join(report, "\n"), strings.Join(wantReport, "\n"))

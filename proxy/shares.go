@@ -5,16 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// shares share requests by weights: of as many requests in a row as the weights come to, each share is exact, and each is
-// spread over them.
+// shares share requests by weights: of as many requests in a row as the weights come to, each share is exact, and each
+// is spread over them.
 type shares struct {
 	turn  atomic.Uint64
 	step  uint64   // has no factor in common with the sum of the weights
 	until []uint64 // the sums of the weights up to each
 }
 
-// newShares returns shares by weights, none of which is 0. They begin anywhere, so that tables which come one after another
-// do not all begin with the first.
+// newShares returns shares by weights, none of which is 0. They begin anywhere, so that tables which come one after
+// another do not all begin with the first.
 func newShares(weights []int32) *shares {
 	s := &shares{until: make([]uint64, len(weights))}
 	factor := uint64(0)

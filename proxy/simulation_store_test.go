@@ -122,7 +122,8 @@ func (m *modelStore) apply(w http.ResponseWriter, r *http.Request, body []byte) 
 		http.Error(w, "exists", http.StatusConflict)
 		return
 	}
-	if match := r.Header.Get("If-Match"); match != "" && (!exists || match != strconv.Quote(strconv.Itoa(now.version))) ||
+	if match := r.Header.Get("If-Match"); match != "" &&
+		(!exists || match != strconv.Quote(strconv.Itoa(now.version))) ||
 		r.Header.Get("If-None-Match") == "*" && exists {
 		http.Error(w, "not that version", http.StatusPreconditionFailed)
 		return

@@ -74,7 +74,8 @@ func annotatedLedgers(t *testing.T, annotations string) string {
 		t.Fatal(err)
 	}
 	const metadata = "metadata: {name: ledgers.example.com}"
-	text = []byte(strings.Replace(string(text), metadata, "metadata: {name: ledgers.example.com, annotations: {"+annotations+"}}", 1))
+	text = []byte(strings.Replace(string(text), metadata, "metadata: {name: ledgers.example.com, annotations: {"+
+		annotations+"}}", 1))
 	return policiestest.Write(t, string(text))
 }
 
@@ -110,9 +111,11 @@ func (s *simulation) run(seed uint64) {
 	rounds := testutil.Amount(60, 15)
 	s.outcomes = map[string]outcome{}
 	for i := range names {
-		code, _, _ := s.do(0, "POST", ledgersPath, "application/json", fmt.Sprintf(`{"metadata":{"name":"l%d"},"spec":{"entries":{}}}`, i))
+		code, _, _ := s.do(0, "POST", ledgersPath, "application/json",
+			fmt.Sprintf(`{"metadata":{"name":"l%d"},"spec":{"entries":{}}}`, i))
 		for code >= 500 {
-			code, _, _ = s.do(0, "POST", ledgersPath, "application/json", fmt.Sprintf(`{"metadata":{"name":"l%d"},"spec":{"entries":{}}}`, i))
+			code, _, _ = s.do(0, "POST", ledgersPath, "application/json",
+				fmt.Sprintf(`{"metadata":{"name":"l%d"},"spec":{"entries":{}}}`, i))
 		}
 	}
 	var group sync.WaitGroup
@@ -120,7 +123,8 @@ func (s *simulation) run(seed uint64) {
 		group.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(n)+10))
 			for i := range rounds {
-				s.act(random, n%len(s.gateways), fmt.Sprintf("m-%d-%d", n, i), fmt.Sprint(ledgersPath, "/l", random.IntN(names)))
+				s.act(random, n%len(s.gateways), fmt.Sprintf("m-%d-%d", n, i),
+					fmt.Sprint(ledgersPath, "/l", random.IntN(names)))
 			}
 		})
 	}
@@ -132,9 +136,11 @@ func (s *simulation) act(random *rand.Rand, gateway int, marker, path string) {
 	const merge, patch = "application/merge-patch+json", "application/json-patch+json"
 	switch random.IntN(12) {
 	case 0, 1:
-		s.write(gateway, marker, "PATCH", path, merge, `{"spec":{"entries":{"`+marker+`":1}},"status":{"phase":"forged"}}`, "200 409 5")
+		s.write(gateway, marker, "PATCH", path, merge, `{"spec":{"entries":{"`+marker+
+			`":1}},"status":{"phase":"forged"}}`, "200 409 5")
 	case 2, 3:
-		s.write(gateway, marker, "PATCH", path, patch, `[{"op":"add","path":"/spec/entries/`+marker+`","value":1},{"op":"add","path":"/status","value":{"phase":"forged"}}]`, "200 409 5")
+		s.write(gateway, marker, "PATCH", path, patch, `[{"op":"add","path":"/spec/entries/`+marker+
+			`","value":1},{"op":"add","path":"/status","value":{"phase":"forged"}}]`, "200 409 5")
 	case 4, 5:
 		s.replace(gateway, marker, path, path, func(o map[string]any) {
 			spec, _ := o["spec"].(map[string]any)
@@ -166,17 +172,22 @@ func (s *simulation) act(random *rand.Rand, gateway int, marker, path string) {
 			o["status"] = status
 		})
 	case 7:
-		s.write(gateway, marker, "PATCH", path+"/status", merge, `{"status":{"seen":{"`+marker+`":1}},"spec":{"note":"forged"}}`, "200 409 5")
+		s.write(gateway, marker, "PATCH", path+"/status", merge, `{"status":{"seen":{"`+marker+
+			`":1}},"spec":{"note":"forged"}}`, "200 409 5")
 	case 8:
-		s.write(gateway, "", "PATCH", path+"/scale", merge, fmt.Sprintf(`{"spec":{"replicas":%d}}`, 1+random.IntN(9)), "200 409 5")
+		s.write(gateway, "", "PATCH", path+"/scale", merge, fmt.Sprintf(`{"spec":{"replicas":%d}}`, 1+random.IntN(9)),
+			"200 409 5")
 		s.write(gateway, "", "PATCH", path+"/scale", merge, `{"spec":{"replicas":10}}`, "422 409 5")
 	case 9:
 		// What the policies do not allow, whatever is stored by then.
-		s.write(gateway, marker, "PATCH", path, merge, `{"spec":{"entries":{"`+marker+`":1,"`+marker+`-too":1}}}`, "422 409 5")
-		s.write(gateway, marker+"-count", "PATCH", path, merge, `{"spec":{"count":1000000,"entries":{"`+marker+`-count":1}}}`, "422 409 5")
+		s.write(gateway, marker, "PATCH", path, merge, `{"spec":{"entries":{"`+marker+`":1,"`+marker+`-too":1}}}`,
+			"422 409 5")
+		s.write(gateway, marker+"-count", "PATCH", path, merge, `{"spec":{"count":1000000,"entries":{"`+marker+
+			`-count":1}}}`, "422 409 5")
 	case 10:
 		s.write(gateway, marker, "PATCH", path, merge, `{"metadata":{"labels":{"`+marker+`":"x"}}}`, "200 409 5")
-		s.write(gateway, marker+"-stale", "PUT", path, "application/json", `{"metadata":{"resourceVersion":"1000","labels":{"`+marker+`-stale":"x"}},"spec":{"entries":{}}}`, "409 5")
+		s.write(gateway, marker+"-stale", "PUT", path, "application/json",
+			`{"metadata":{"resourceVersion":"1000","labels":{"`+marker+`-stale":"x"}},"spec":{"entries":{}}}`, "409 5")
 	case 11:
 		s.churn(random, gateway, marker)
 	}
@@ -186,15 +197,19 @@ func (s *simulation) act(random *rand.Rand, gateway int, marker, path string) {
 func (s *simulation) churn(random *rand.Rand, gateway int, marker string) {
 	path := fmt.Sprint(ledgersPath, "/c", random.IntN(2))
 	name := path[len(ledgersPath)+1:]
-	s.write(gateway, marker, "POST", ledgersPath, "application/json", `{"metadata":{"name":"`+name+`","uid":"forged","labels":{"`+marker+`":"x"}},"spec":{"entries":{}},"status":{"phase":"forged"}}`, "201 409 5")
+	s.write(gateway, marker, "POST", ledgersPath, "application/json", `{"metadata":{"name":"`+name+
+		`","uid":"forged","labels":{"`+marker+`":"x"}},"spec":{"entries":{}},"status":{"phase":"forged"}}`, "201 409 5")
 	s.replace(gateway, marker+"-put", path, path, func(o map[string]any) {
 		metadata, _ := o["metadata"].(map[string]any)
 		metadata["labels"] = map[string]any{marker + "-put": "x"}
 	})
 	s.write(gateway, "", "DELETE", path, "", "", "200 204 404 409 5")
-	s.write(gateway, marker+"-any", "PUT", path, "application/json", `{"metadata":{"labels":{"`+marker+`-any":"x"}},"spec":{"entries":{}}}`, "404 422 5")
-	s.write(gateway, marker+"-late", "PATCH", path, "application/merge-patch+json", `{"metadata":{"labels":{"`+marker+`-late":"x"}}}`, "200 404 409 5")
-	s.write(gateway, marker+"-made", "POST", ledgersPath, "application/json", `{"metadata":{"generateName":"made-","labels":{"`+marker+`-made":"x"}},"spec":{"entries":{}}}`, "201 5")
+	s.write(gateway, marker+"-any", "PUT", path, "application/json", `{"metadata":{"labels":{"`+marker+
+		`-any":"x"}},"spec":{"entries":{}}}`, "404 422 5")
+	s.write(gateway, marker+"-late", "PATCH", path, "application/merge-patch+json", `{"metadata":{"labels":{"`+marker+
+		`-late":"x"}}}`, "200 404 409 5")
+	s.write(gateway, marker+"-made", "POST", ledgersPath, "application/json",
+		`{"metadata":{"generateName":"made-","labels":{"`+marker+`-made":"x"}},"spec":{"entries":{}}}`, "201 5")
 }
 
 // replace reads an object, changes it and puts it back, as controllers do.
@@ -332,7 +347,8 @@ func (s *simulation) checkStep(path string, now *moment, added map[string]int) {
 	case before == nil && now.method != "POST":
 		s.t.Errorf("%s: version %d was created by a %s", path, now.version, now.method)
 	case before == nil:
-		if m := members(after, "metadata"); fmt.Sprint(m["generation"]) != "1" || len(fmt.Sprint(m["uid"])) != 36 || len(fmt.Sprint(m["creationTimestamp"])) != 20 {
+		if m := members(after, "metadata"); fmt.Sprint(m["generation"]) != "1" || len(fmt.Sprint(m["uid"])) != 36 ||
+			len(fmt.Sprint(m["creationTimestamp"])) != 20 {
 			s.t.Errorf("%s: version %d was created without its metadata: %s", path, now.version, now.body)
 		}
 		return

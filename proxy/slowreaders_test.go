@@ -21,7 +21,10 @@ import (
 func reading(t *testing.T, from, address, request string) net.Conn {
 	t.Helper()
 	small := func(_, _ string, c syscall.RawConn) (err error) {
-		_ = c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
+		_ = c.Control(func(fd uintptr) {
+			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF,
+				4<<10)
+		})
 		return err
 	}
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Control: small}

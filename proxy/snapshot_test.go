@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestRequestUsesOneSnapshot swaps two policy sets under load. Each defaults spec.mode to its own letter, and has a rule and a
-// policy that accept no other: a request that used a part of each would be refused.
+// TestRequestUsesOneSnapshot swaps two policy sets under load. Each defaults spec.mode to its own letter, and has a
+// rule and a policy that accept no other: a request that used a part of each would be refused.
 func TestRequestUsesOneSnapshot(t *testing.T) {
 	var sets [2]*policies.Set
 	for i, letter := range []string{"A", "B"} {

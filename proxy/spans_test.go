@@ -168,8 +168,10 @@ func answerReview(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"kind":"SelfSubjectReview","status":{"userInfo":{"username":"bot"}}}`)
 	case strings.HasPrefix(path, "/apis/authorization.k8s.io/v1/"):
 		w.WriteHeader(http.StatusCreated)
-		kind := map[bool]string{true: "SelfSubjectAccessReview", false: "SubjectAccessReview"}[strings.Contains(path, "/self")]
-		_, _ = fmt.Fprintf(w, `{"kind":%q,"status":{"allowed":%t}}`, kind, !strings.Contains(string(body), `"pods"`) && kind == "SubjectAccessReview")
+		kind := map[bool]string{true: "SelfSubjectAccessReview",
+			false: "SubjectAccessReview"}[strings.Contains(path, "/self")]
+		_, _ = fmt.Fprintf(w, `{"kind":%q,"status":{"allowed":%t}}`, kind, !strings.Contains(string(body), `"pods"`) &&
+			kind == "SubjectAccessReview")
 	case path == "/api/v1/namespaces/team-a/configmaps/limits":
 		_, _ = io.WriteString(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"limits","namespace":"team-a"},"data":{"max":"5"}}`)
 	case path == "/api/v1" || path == "/apis/apps/v1":
@@ -180,8 +182,8 @@ func answerReview(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Whatever the gateway asks a backend for a request has a span below the one of the request, and the backend learns it: whose
-// a token is, objects that policies refer to, and what users may do.
+// Whatever the gateway asks a backend for a request has a span below the one of the request, and the backend learns it:
+// whose a token is, objects that policies refer to, and what users may do.
 func TestSpansOfQuestions(t *testing.T) {
 	for _, tt := range []struct{ golden, configuration string }{
 		{"spans-account.txt", "tokenFile: %s, credentials: Impersonate}]\nidentity: {authenticators: [{tokenReview: {upstream: main}}]}\n"},
@@ -189,13 +191,15 @@ func TestSpansOfQuestions(t *testing.T) {
 	} {
 		t.Run(tt.golden, func(t *testing.T) {
 			backend := newNoting(t, answerReview)
-			configuration := "upstreams: [{name: main, endpoints: ['" + backend.URL + "'], dialect: Kubernetes, " + tt.configuration
+			configuration := "upstreams: [{name: main, endpoints: ['" + backend.URL + "'], dialect: Kubernetes, " +
+				tt.configuration
 			if strings.Contains(configuration, "%s") {
 				configuration = fmt.Sprintf(configuration, secretFile(t, "gateways-own"))
 			}
 			w, kept := tracedBy(t, configuration, askingPolicy, 0)
 			for _, replicas := range []int{4, 9} {
-				w.ask(t, "POST", inTeamA, fmt.Sprintf(deploymentOf, replicas), "Authorization", "Bearer "+planted, "traceparent", sampled)
+				w.ask(t, "POST", inTeamA, fmt.Sprintf(deploymentOf, replicas), "Authorization", "Bearer "+planted,
+					"traceparent", sampled)
 			}
 			spans := goldenSpans(t, w, kept, tt.golden)
 			backend.check(t, spans)
@@ -216,8 +220,10 @@ func TestSpansOfPreflights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, kept := tracedBy(t, "upstreams: [{name: main, endpoints: ['"+backend.URL+"'], dialect: Plain}]\n", string(text), 0)
-	answer := w.ask(t, "POST", widgetsPath, strings.Replace(widget(""), `"size":5`, `"size":-1`, 1), "Origin", page, "traceparent", sampled)
+	w, kept := tracedBy(t, "upstreams: [{name: main, endpoints: ['"+backend.URL+"'], dialect: Plain}]\n", string(text),
+		0)
+	answer := w.ask(t, "POST", widgetsPath, strings.Replace(widget(""), `"size":5`, `"size":-1`, 1), "Origin", page,
+		"traceparent", sampled)
 	if got := answer.Header.Get("Access-Control-Allow-Origin"); answer.StatusCode != 422 || got != page {
 		t.Fatalf("answered %d for the origin %q", answer.StatusCode, got)
 	}
@@ -310,7 +316,8 @@ spec:
     package asks
     deny contains "no" if http.send({"method": "get", "url": "`+asked.URL+`/x?token=secret"}).body == "no"
 `, 0)
-	if got := w.ask(t, "POST", "/v1/notes", `{"id":"a"}`, "traceparent", sampled).StatusCode; got != http.StatusCreated {
+	if got := w.ask(t, "POST", "/v1/notes", `{"id":"a"}`, "traceparent",
+		sampled).StatusCode; got != http.StatusCreated {
 		t.Fatalf("answered %d", got)
 	}
 	spans := goldenSpans(t, w, kept, "spans-send.txt")
@@ -339,7 +346,8 @@ func TestTraceparentOfRefusals(t *testing.T) {
 		{name: "new, sampled", perMillion: 1_000_000, target: nowhere, want: of("[0-9a-f]{32}") + "01$"},
 		{name: "new, not sampled", target: nowhere, want: of("[0-9a-f]{32}") + "00$"},
 		{name: "the client's, sampled", target: nowhere, own: sampled, want: of(traceID) + "01$"},
-		{name: "the client's, not sampled", target: nowhere, own: "00-" + traceID + "-b7ad6b7169203331-00", want: "^00-" + traceID + "-b7ad6b7169203331-00$"},
+		{name: "the client's, not sampled", target: nowhere, own: "00-" + traceID + "-b7ad6b7169203331-00",
+			want: "^00-" + traceID + "-b7ad6b7169203331-00$"},
 		{name: "not one", target: nowhere, own: "wrong", want: of("[0-9a-f]{32}") + "00$"},
 		{name: "a head that is refused", target: "/a%00", own: sampled, want: "^$"},
 		{name: "an answer of the backend", target: "/x", own: sampled, want: "^$"},
@@ -348,7 +356,8 @@ func TestTraceparentOfRefusals(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			backend := newNoting(t, func(http.ResponseWriter, *http.Request) {})
-			w := &watched{Gateway: gatewayFor(t, "testdata/policies/widgets.yaml", strings.TrimPrefix(backend.URL, "http://"), nil)}
+			w := &watched{Gateway: gatewayFor(t, "testdata/policies/widgets.yaml",
+				strings.TrimPrefix(backend.URL, "http://"), nil)}
 			w.observers.isIDShown = tt.shown == config.IDsOnAnswers
 			if tt.perMillion >= 0 {
 				w.traced(t, tt.perMillion)
@@ -382,8 +391,8 @@ func TestAuditIDOfTraced(t *testing.T) {
 	}
 }
 
-// Nothing that is recorded of requests has credentials, or data of a Secret: not the log, metrics, spans, the audit log, and
-// Events, for clients whose tokens an API server is asked about.
+// Nothing that is recorded of requests has credentials, or data of a Secret: not the log, metrics, spans, the audit
+// log, and Events, for clients whose tokens an API server is asked about.
 func TestRecordsHaveNoSecrets(t *testing.T) {
 	var mu sync.Mutex
 	var recorded strings.Builder
@@ -406,23 +415,27 @@ func TestRecordsHaveNoSecrets(t *testing.T) {
 		return recorded.String()
 	}
 	w, kept := configuredBy(t, fmt.Sprintf("upstreams: [{name: main, endpoints: ['%s'], dialect: Kubernetes, tokenFile: %s, credentials: Impersonate, events: Record}]\n"+
-		"identity: {authenticators: [{tokenReview: {upstream: main}}]}\n", backend.URL, secretFile(t, "gateways-own-"+planted)),
+		"identity: {authenticators: [{tokenReview: {upstream: main}}]}\n", backend.URL,
+		secretFile(t, "gateways-own-"+planted)),
 		secretPolicies+"---\napiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n", 1_000_000)
-	log, err := telemetry.OpenLog(&w.out, telemetry.LogOptions{Level: "Debug", Access: telemetry.AccessOptions{Refused: true, OneIn: 1}})
+	log, err := telemetry.OpenLog(&w.out,
+		telemetry.LogOptions{Level: "Debug", Access: telemetry.AccessOptions{Refused: true, OneIn: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.log, w.Gateway.log, w.observers.access = log, log.Messages, log.Access
 	audited := &keptEvents{}
 	w.observers.audit = &audit.Auditor{
-		Log: audit.New(audit.Options{QueueBytes: 1 << 20, Backoff: time.Second, MaxBackoff: time.Second}, audit.Waiting{Sink: audited}), MaxEvent: 100 << 10,
+		Log: audit.New(audit.Options{QueueBytes: 1 << 20, Backoff: time.Second, MaxBackoff: time.Second},
+			audit.Waiting{Sink: audited}), MaxEvent: 100 << 10,
 	}
 	w.address = startGateway(t, w.Gateway)
 	encoded := base64.StdEncoding.EncodeToString([]byte(planted))
 	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"password":"` + encoded + `"},"stringData":{"password":"` + planted + `"}}`
 	for _, namespace := range []string{"a", "b"} {
 		for _, scheme := range []string{"Bearer ", "Basic "} {
-			w.ask(t, "POST", "/api/v1/namespaces/"+namespace+"/secrets", secret, "Authorization", scheme+planted, "Cookie", "session="+planted)
+			w.ask(t, "POST", "/api/v1/namespaces/"+namespace+"/secrets", secret, "Authorization", scheme+planted,
+				"Cookie", "session="+planted)
 		}
 	}
 	testutil.Eventually(t, "an Event is recorded", func() bool { return strings.Contains(events(), "AdmissionDenied") })
@@ -438,7 +451,8 @@ func TestRecordsHaveNoSecrets(t *testing.T) {
 	outputs["audit log"], outputs["spans"] = audited.String(), spansText(kept.GetSpans())
 	for name, part := range map[string]string{
 		"log": "gateway.policy=refused", "metrics": `gateway_admission_denials_total{policy="refused",reason="Invalid",resource="secrets"}`, "Events": leftOut,
-		"audit log": `"admission-gateway.io/denied-by":"refused"`, "spans": "/apis/authentication.k8s.io/v1/tokenreviews",
+		"audit log": `"admission-gateway.io/denied-by":"refused"`,
+		"spans":     "/apis/authentication.k8s.io/v1/tokenreviews",
 	} {
 		if !strings.Contains(outputs[name], part) {
 			t.Errorf("%s does not have %s:\n%s", name, part, outputs[name])

@@ -104,8 +104,8 @@ func authenticate(r *request) error {
 // heldRetryAfter is how many seconds a client waits for files to be mended before it asks again.
 const heldRetryAfter = 30
 
-// refuseHeld refuses a request for which a folder of policy files could have policies, but has errors and never came into
-// force.
+// refuseHeld refuses a request for which a folder of policy files could have policies, but has errors and never came
+// into force.
 func refuseHeld(r *request) error {
 	f := r.scope.held
 	r.gateway.metrics.FolderRefused(f.Name(), f.Owner)
@@ -114,7 +114,8 @@ func refuseHeld(r *request) error {
 
 // heldError names the folder's owner to a client, but no file.
 func heldError(f *source.Folder) error {
-	return status.ServiceUnavailable(fmt.Sprintf("the policies of '%s' for this request have errors and are not in force", f.Owner), heldRetryAfter)
+	return status.ServiceUnavailable(
+		fmt.Sprintf("the policies of '%s' for this request have errors and are not in force", f.Owner), heldRetryAfter)
 }
 
 // unmarkRevision takes the mark of the policies that edited an answer out of the ETags that the client sends.
@@ -129,8 +130,8 @@ func setDeadline(r *request) error {
 	return nil
 }
 
-// refuseUpgrade refuses a request that asks for a protocol which is not allowed for its path, if the path is described, or if
-// only the other protocol answers to it.
+// refuseUpgrade refuses a request that asks for a protocol which is not allowed for its path, if the path is described,
+// or if only the other protocol answers to it.
 func refuseUpgrade(r *request) error {
 	head := &r.incoming.Head
 	switch {
@@ -138,7 +139,8 @@ func refuseUpgrade(r *request) error {
 		return nil
 	case !r.route.backend.kind.servesUpgrades():
 	case head.IsExtendedConnect():
-		return status.BadRequest("an upgrade to the protocol '%s' is not allowed for the path '%s'", head.Upgrade, pathOf(head.Target))
+		return status.BadRequest("an upgrade to the protocol '%s' is not allowed for the path '%s'", head.Upgrade,
+			pathOf(head.Target))
 	default:
 		return nil // and the request is answered as if it asked for none
 	}

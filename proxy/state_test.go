@@ -22,8 +22,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// classStore is as much of a Kubernetes API server as the conventions' example of storage classes needs: classes that can be
-// listed and watched, one of them marked as the default, and claims that can be made.
+// classStore is as much of a Kubernetes API server as the conventions' example of storage classes needs: classes that
+// can be listed and watched, one of them marked as the default, and claims that can be made.
 type classStore struct {
 	address string
 	http    *http.Server
@@ -117,7 +117,8 @@ func (s *classStore) watch(w http.ResponseWriter, r *http.Request) {
 		if now := fmt.Sprint(s.version); now != seen {
 			seen = now
 			const typ = `"kind":"StorageClass","apiVersion":"storage.k8s.io/v1",`
-			events = fmt.Sprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n{\"type\":\"MODIFIED\",\"object\":%s}\n", s.class("fast", typ), s.class("slow", typ))
+			events = fmt.Sprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n{\"type\":\"MODIFIED\",\"object\":%s}\n",
+				s.class("fast", typ), s.class("slow", typ))
 		}
 		s.mu.Unlock()
 		if down {
@@ -262,8 +263,8 @@ func TestStorageClassesSkipped(t *testing.T) {
 	testutil.Becomes(t, "504", func() string { return verdict(t, address, "gone")[:3] })
 }
 
-// TestRequestSeesOneState: while the default changes, is out of reach and policies are loaded anew, each request sees the
-// classes as they were at one moment, from its first look to its last.
+// TestRequestSeesOneState: while the default changes, is out of reach and policies are loaded anew, each request sees
+// the classes as they were at one moment, from its first look to its last.
 func TestRequestSeesOneState(t *testing.T) {
 	s := newClassStore(t)
 	address, g := storageGateway(t, s, "Fail", 3600)
@@ -321,8 +322,8 @@ metadata: {name: live}
 spec: {policyName: live, validationActions: [Deny], paramRef: {name: settings, parameterNotFoundAction: Allow}}
 `
 
-// TestParamsWhileTheBackendFails: every way in which parameters cannot be read is a failure of the policy, never a missing
-// parameter, and takes no longer than the client has time.
+// TestParamsWhileTheBackendFails: every way in which parameters cannot be read is a failure of the policy, never a
+// missing parameter, and takes no longer than the client has time.
 func TestParamsWhileTheBackendFails(t *testing.T) {
 	const created = "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 	// What ends with the answer says so, or a write may come too late to be answered.
@@ -342,7 +343,8 @@ func TestParamsWhileTheBackendFails(t *testing.T) {
 		{"fails", closing("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 6\r\n\r\nSECRET"), "422 failed to configure binding: the ConfigMap 'settings' cannot be read: the backend answered 500 Internal Server Error", "201"},
 		{"answers nonsense", closing("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nSECRET"), "422 failed to configure binding: the ConfigMap 'settings' cannot be read: the backend's answer cannot be read", "201"},
 		{"has none", closing("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"), "201", "201"},
-		{"has one", closing("HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{\"data\":{\"ok\":\"no\"}} "), "422 must be ok", "422 must be ok"},
+		{"has one", closing("HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{\"data\":{\"ok\":\"no\"}} "),
+			"422 must be ok", "422 must be ok"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			address := serveByMethod(t, c.fault, closing(created))
@@ -356,7 +358,8 @@ func TestParamsWhileTheBackendFails(t *testing.T) {
 					message = after
 				}
 				got := strings.TrimSpace(raw[len("HTTP/1.1 "):][:3] + " " + message)
-				if got != want && (want != "201 or 504" || got[:3] != "201" && got[:3] != "504") || strings.Contains(raw, "SECRET") {
+				if got != want && (want != "201 or 504" || got[:3] != "201" && got[:3] != "504") ||
+					strings.Contains(raw, "SECRET") {
 					t.Errorf("%s: %s\nwant %s", policy, got, want)
 				}
 			}
@@ -409,7 +412,8 @@ func TestNamespaceWhileTheBackendFails(t *testing.T) {
 			for policy, want := range map[string]int{"Fail": c.fail, "Ignore": 201} {
 				dir := policiestest.Write(t, fmt.Sprintf(c.policy, policy, c.selector, c.expression))
 				gateway := startGateway(t, gatewayFor(t, dir, address, []string{"kubernetes"}))
-				if raw := string(exchangeRaw(t, gateway, claim("x"))); !strings.HasPrefix(raw, fmt.Sprintf("HTTP/1.1 %d ", want)) {
+				if raw := string(exchangeRaw(t, gateway, claim("x"))); !strings.HasPrefix(raw,
+					fmt.Sprintf("HTTP/1.1 %d ", want)) {
 					t.Errorf("%s: %s\nwant %d", policy, raw, want)
 				}
 			}
@@ -417,8 +421,8 @@ func TestNamespaceWhileTheBackendFails(t *testing.T) {
 	}
 }
 
-// TestDeadConnectionOfState: a connection that carries nothing any more, though neither end closes it, is noticed before the
-// objects of a StateSource are too old. The watch goes on over another one, and nothing is listed anew.
+// TestDeadConnectionOfState: a connection that carries nothing any more, though neither end closes it, is noticed
+// before the objects of a StateSource are too old. The watch goes on over another one, and nothing is listed anew.
 func TestDeadConnectionOfState(t *testing.T) {
 	s := newClassStore(t)
 	way := relay.New(t, s.address)

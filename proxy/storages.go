@@ -17,13 +17,15 @@ import (
 
 func schemasOf(set *policies.Set, r *resource.Resource) storage.Schemas {
 	return storage.Schemas{
-		Create: set.SchemaFor(r, resource.VerbCreate), Update: set.SchemaFor(r, resource.VerbUpdate), Patch: set.SchemaFor(r, resource.VerbPatch),
-		Read: set.SchemaFor(r, resource.VerbGet), BlamesPatches: set.BlamesPatches(r),
+		Create: set.SchemaFor(r, resource.VerbCreate), Update: set.SchemaFor(r, resource.VerbUpdate),
+		Patch: set.SchemaFor(r, resource.VerbPatch),
+		Read:  set.SchemaFor(r, resource.VerbGet), BlamesPatches: set.BlamesPatches(r),
 	}
 }
 
 // storage implements kind.
-func (kubernetesKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own, object *admission.Scoped) storage.Storage {
+func (kubernetesKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own,
+	object *admission.Scoped) storage.Storage {
 	o := kubernetesOptions(g, b, r)
 	o.Policies, o.Schemas, o.MergeType = own, schemasOf(set, r), set.MergeType
 	return kubernetes.New(o, i.Subresource)
@@ -31,7 +33,8 @@ func (kubernetesKind) storage(g *Gateway, set *policies.Set, b *backend, r *reso
 
 // kubernetesOptions describe a resource as far as the policies do not.
 func kubernetesOptions(g *Gateway, b *backend, r *resource.Resource) kubernetes.Options {
-	o := kubernetes.Options{Backend: &b.storage, Limits: &g.requestLimits, Resource: r, PreviewsWrites: g.admitOnResult, Proofs: b.proofs}
+	o := kubernetes.Options{Backend: &b.storage, Limits: &g.requestLimits, Resource: r, PreviewsWrites: g.admitOnResult,
+		Proofs: b.proofs}
 	switch {
 	case r != nil:
 		o.Status = storage.StatusPath(r)
@@ -43,11 +46,13 @@ func kubernetesOptions(g *Gateway, b *backend, r *resource.Resource) kubernetes.
 }
 
 // storage implements kind.
-func (plainKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own, object *admission.Scoped) storage.Storage {
+func (plainKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own,
+	object *admission.Scoped) storage.Storage {
 	o := plain.Options{
 		Policies: own, ObjectPolicies: object,
 		Backend: &b.storage, Limits: &g.requestLimits, Resource: r, Schemas: schemasOf(set, r), Hidden: set.Hidden(r),
-		ProtectsStatus: g.unregistered.ProtectStatus, ChecksNames: r == nil && g.unregistered.CheckNames, Locks: g.locks, LocksAlone: g.locksAlone, Memory: g.memory,
+		ProtectsStatus: g.unregistered.ProtectStatus, ChecksNames: r == nil && g.unregistered.CheckNames,
+		Locks: g.locks, LocksAlone: g.locksAlone, Memory: g.memory,
 	}
 	if r != nil {
 		o.Comparison = b.comparisons.Of(r.GroupResource())

@@ -34,7 +34,9 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	k.Lock()
 	defer k.Unlock()
-	k.told = append(k.told, strings.TrimSpace(fmt.Sprintln("backend:", r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"), string(body))))
+	k.told = append(k.told,
+		strings.TrimSpace(fmt.Sprintln("backend:", r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"),
+			string(body))))
 	w.Header().Set("Content-Type", "application/json")
 	switch r.Method {
 	case http.MethodPut:
@@ -80,9 +82,9 @@ func (k *keeper) patch(body []byte, contentType string) bool {
 	return true
 }
 
-// play sends requests in lines such as 'PUT /tasks/1 application/json {}' by a gateway with the files, each to an API that
-// stores the same, and tells all that the API gets, what it stores then if that is not the same, and the answers. Words
-// between the type and the body such as '[Accept: text/html]' are headers.
+// play sends requests in lines such as 'PUT /tasks/1 application/json {}' by a gateway with the files, each to an API
+// that stores the same, and tells all that the API gets, what it stores then if that is not the same, and the answers.
+// Words between the type and the body such as '[Accept: text/html]' are headers.
 func (k *keeper) play(t *testing.T, files, requests string) string {
 	t.Helper()
 	backend := httptest.NewServer(k)
@@ -169,8 +171,8 @@ func without(names ...string) func(string) string {
 	}
 }
 
-// TestPatchDefaults: the defaults that are sent with a patch are those of what the patch itself brings. A member that the
-// answer to a GET does not show may be stored.
+// TestPatchDefaults: the defaults that are sent with a patch are those of what the patch itself brings. A member that
+// the answer to a GET does not show may be stored.
 func TestPatchDefaults(t *testing.T) {
 	const resource = `
 apiVersion: admission-gateway.io/v1alpha1
@@ -260,7 +262,8 @@ spec:
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &keeper{stored: stored, shows: c.shows}
-			compareFile(t, name, k.play(t, strings.NewReplacer("PATCH", c.patch, "READ", c.read).Replace(resource), c.requests))
+			compareFile(t, name, k.play(t, strings.NewReplacer("PATCH", c.patch, "READ", c.read).Replace(resource),
+				c.requests))
 		})
 	}
 }
@@ -283,9 +286,9 @@ func compareFile(t *testing.T, name, got string) {
 	}
 }
 
-// TestStoredShapes: whatever depends on the stored object takes it from the place in the answer to a GET where the file or the
-// schemas say that it is. If none says so, nothing is made of the answer: what needs the object is refused, and the rest passes
-// as it was sent.
+// TestStoredShapes: whatever depends on the stored object takes it from the place in the answer to a GET where the file
+// or the schemas say that it is. If none says so, nothing is made of the answer: what needs the object is refused, and
+// the rest passes as it was sent.
 func TestStoredShapes(t *testing.T) {
 	const document = `
 openapi: 3.0.3
@@ -333,10 +336,11 @@ spec: {policyName: tasks, validationActions: [Deny]}
 		answer string
 		shows  func(string) string
 	}{
-		"bare":      {task, asStored},
-		"wrapped":   {"{type: object, properties: {data: " + task + ", meta: {type: object}}}", wrapped},
-		"sparse":    {task, without("priority", "rev", "state")},
-		"differing": {"{type: object, properties: {id: {type: string}, attributes: {type: object}}}", func(string) string { return `{"id":"1","attributes":{"owner":"root"}}` }},
+		"bare":    {task, asStored},
+		"wrapped": {"{type: object, properties: {data: " + task + ", meta: {type: object}}}", wrapped},
+		"sparse":  {task, without("priority", "rev", "state")},
+		"differing": {"{type: object, properties: {id: {type: string}, attributes: {type: object}}}",
+			func(string) string { return `{"id":"1","attributes":{"owner":"root"}}` }},
 	}
 	const writes = `
 		PATCH /tasks/1 application/json {"title":"n"}
@@ -351,7 +355,8 @@ spec: {policyName: tasks, validationActions: [Deny]}
 	dependants := map[string]struct{ setting, owner, rule, more, requests string }{
 		"nothing":        {requests: writes},
 		"emulated-patch": {setting: "backend: {patch: Emulated}", requests: writes},
-		"status":         {setting: "fields: {status: state}", requests: writes + `PUT /tasks/1 application/json {"title":"n","state":{"phase":"End"}}`},
+		"status": {setting: "fields: {status: state}", requests: writes +
+			`PUT /tasks/1 application/json {"title":"n","state":{"phase":"End"}}`},
 		"version": {setting: "fields: {version: rev}, backend: {versions: Field}, concurrency: Optimistic",
 			requests: writes + `PUT /tasks/1 application/json {"title":"n","rev":3}
 				PUT /tasks/1 application/json {"title":"n","rev":2}`},
@@ -374,7 +379,8 @@ spec: {policyName: tasks, validationActions: [Deny]}
 				if of.setting != "" {
 					setting = "x-admission-gateway-resource: {" + of.setting + "}"
 				}
-				files := strings.NewReplacer("SETTING", setting, "ANSWER", shown.answer, "OWNER", of.owner, "RULE", of.rule).Replace(document) + of.more
+				files := strings.NewReplacer("SETTING", setting, "ANSWER", shown.answer, "OWNER", of.owner, "RULE",
+					of.rule).Replace(document) + of.more
 				k := &keeper{stored: `{"title":"t","priority":"high","owner":"ann","rev":3,"state":{"phase":"Run"},"made":"then"}`, shows: shown.shows}
 				compareFile(t, "shapes-"+name+"-"+shape, k.play(t, files, of.requests))
 			})
@@ -416,18 +422,22 @@ spec:
 		fields, schema, stored, requests string
 		shows                            func(string) string
 	}{
-		"bare":                 {"", task, flat, patches, asStored},
-		"answer":               {"fields: {answer: data}", task, flat, patches, wrapped},
-		"answer-without-it":    {"fields: {answer: result.item}", task, flat, patches, wrapped},
-		"no-member-is-known":   {"", task, flat, patches, wrapped},
-		"object-and-answer":    {"fields: {object: data, answer: data}", bodyOf, `{"data":` + flat + `}`, "GET /tasks/1\n" + `PATCH /tasks/1 application/json {"data":{"title":"n"}}`, asStored},
-		"object-alone":         {"fields: {object: data}", bodyOf, flat, "GET /tasks/1\n" + `PATCH /tasks/1 application/json {"data":{"title":"n"}}`, asStored},
-		"answer-within-answer": {"fields: {answer: data.data}", task, flat, patches, func(stored string) string { return inData(inData(stored)) }},
-		"unknown":              {"storedObject: Unknown", task, flat, patches, asStored},
+		"bare":               {"", task, flat, patches, asStored},
+		"answer":             {"fields: {answer: data}", task, flat, patches, wrapped},
+		"answer-without-it":  {"fields: {answer: result.item}", task, flat, patches, wrapped},
+		"no-member-is-known": {"", task, flat, patches, wrapped},
+		"object-and-answer": {"fields: {object: data, answer: data}", bodyOf, `{"data":` + flat + `}`,
+			"GET /tasks/1\n" + `PATCH /tasks/1 application/json {"data":{"title":"n"}}`, asStored},
+		"object-alone": {"fields: {object: data}", bodyOf, flat, "GET /tasks/1\n" +
+			`PATCH /tasks/1 application/json {"data":{"title":"n"}}`, asStored},
+		"answer-within-answer": {"fields: {answer: data.data}", task, flat, patches,
+			func(stored string) string { return inData(inData(stored)) }},
+		"unknown": {"storedObject: Unknown", task, flat, patches, asStored},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &keeper{stored: c.stored, shows: c.shows}
-			compareFile(t, "places-"+name, k.play(t, strings.NewReplacer("FIELDS", c.fields, "SCHEMA", c.schema).Replace(resource), c.requests))
+			compareFile(t, "places-"+name,
+				k.play(t, strings.NewReplacer("FIELDS", c.fields, "SCHEMA", c.schema).Replace(resource), c.requests))
 		})
 	}
 }

@@ -28,11 +28,12 @@ type routeTable struct {
 	own                 int // how many routes are the configuration's
 }
 
-// compile makes the tree: of the routes of the configuration, the more specific ones first, and of those that are led to by
-// further entries.
+// compile makes the tree: of the routes of the configuration, the more specific ones first, and of those that are led
+// to by further entries.
 func (r *routeTable) compile(own []*route, more []*route, entries []routes.Entry[*choice]) (err error) {
 	slices.SortStableFunc(own, func(a, b *route) int {
-		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.spans[0].from), len(a.spans[0].from)))
+		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)),
+			cmp.Compare(len(b.spans[0].from), len(a.spans[0].from)))
 	})
 	r.own = len(own)
 	r.table, r.to = slices.Concat(own, more), make(map[*backend][]*route, len(r.backends))
@@ -43,7 +44,8 @@ func (r *routeTable) compile(own []*route, more []*route, entries []routes.Entry
 	all := make([]routes.Entry[*choice], 0, len(own)+len(entries))
 	for _, one := range own {
 		all = append(all, routes.Entry[*choice]{
-			Listener: ownListener, Host: one.host, Match: &routing.Match{Path: routing.PathMatch{Value: one.spans[0].from}},
+			Listener: ownListener, Host: one.host,
+			Match: &routing.Match{Path: routing.PathMatch{Value: one.spans[0].from}},
 			Route: &choice{routes: []*route{one}},
 		})
 	}
@@ -51,8 +53,8 @@ func (r *routeTable) compile(own []*route, more []*route, entries []routes.Entry
 	return err
 }
 
-// find returns the routes among which the requests of a head are shared that come by a listener; nil if there is none, or
-// if servers may read the path as one that is routed in another way.
+// find returns the routes among which the requests of a head are shared that come by a listener; nil if there is none,
+// or if servers may read the path as one that is routed in another way.
 func (r *routeTable) find(listener int, head *message.Head) *choice {
 	one, _ := r.search(listener, head)
 	return one
@@ -81,7 +83,8 @@ func (r *routeTable) lookAnywhere(head *message.Head) (*choice, error) {
 }
 
 func (r *routeTable) search(listener int, head *message.Head) (*choice, error) {
-	one, _, err := r.tree.Find(&routes.Request{Listener: listener, Host: head.Host, Target: str(head.Target), Head: head})
+	one, _, err := r.tree.Find(&routes.Request{Listener: listener, Host: head.Host, Target: str(head.Target),
+		Head: head})
 	return one, err
 }
 
@@ -93,7 +96,8 @@ func noRoute(head *message.Head) error {
 // ambiguous is the answer to a request whose path leads to one route as it is written, and to another as some servers
 // read it: whatever is said of the other route would not count for it.
 func ambiguous(head *message.Head, err error) error {
-	return status.BadRequest("the request path '%s' is refused: %v. Spell it as all servers read it", pathOf(head.Target), err)
+	return status.BadRequest("the request path '%s' is refused: %v. Spell it as all servers read it",
+		pathOf(head.Target), err)
 }
 
 // bareHead is a head with nothing but a method, a host and a target.
@@ -135,8 +139,8 @@ func (c *choice) pick(before *route) *route {
 // has reports whether a route is among them.
 func (c *choice) has(one *route) bool { return c != nil && slices.Contains(c.routes, one) }
 
-// newRoutes makes the backends of the configuration and of a table, or takes them over from a Gateway before, and the routes
-// that lead to them.
+// newRoutes makes the backends of the configuration and of a table, or takes them over from a Gateway before, and the
+// routes that lead to them.
 func (g *Gateway) newRoutes(o *Options, before *Gateway) (_ *routeTable, err error) {
 	r := &routeTable{upstreams: make(map[string]*backend, len(o.Config.Upstreams))}
 	defer func() {
@@ -163,8 +167,8 @@ func (g *Gateway) newRoutes(o *Options, before *Gateway) (_ *routeTable, err err
 	return r, nil
 }
 
-// listenerOf returns the number of the listener that took a request: ownListener for those of the configuration, and one more
-// than its index for a listener of a routing.Table.
+// listenerOf returns the number of the listener that took a request: ownListener for those of the configuration, and
+// one more than its index for a listener of a routing.Table.
 func listenerOf(r *request) int {
 	if r.listener == nil { // the head was refused, or no client sent it
 		return ownListener

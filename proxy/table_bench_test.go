@@ -9,12 +9,13 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 )
 
-// manyRoutes is a table of so many routes, each for a host of its own and to a backend of its own, of which one differs from
-// version to version.
+// manyRoutes is a table of so many routes, each for a host of its own and to a backend of its own, of which one differs
+// from version to version.
 func manyRoutes(n, version int) *routing.Table {
 	backends, all := make([]routing.Backend, n), make([]routing.Route, n)
 	for i := range all {
-		backends[i] = routing.Backend{Name: fmt.Sprintf("infra/b%d:8080", i), Servers: []string{fmt.Sprintf("127.%d.%d.1:8080", i/250, i%250+1)}}
+		backends[i] = routing.Backend{Name: fmt.Sprintf("infra/b%d:8080", i),
+			Servers: []string{fmt.Sprintf("127.%d.%d.1:8080", i/250, i%250+1)}}
 		all[i] = ruleOf(fmt.Sprint("r", i), prefix("/api"), i)
 		all[i].Attachments[0].Host = fmt.Sprintf("h%d.example.com", i)
 	}
@@ -37,7 +38,8 @@ func BenchmarkNext(b *testing.B) {
 				b.StopTimer()
 				table := manyRoutes(n, version)
 				b.StartTimer()
-				next, err := g.Next(Options{Config: c, Routing: table, Policies: current, Log: slog.New(slog.DiscardHandler)})
+				next, err := g.Next(Options{Config: c, Routing: table, Policies: current,
+					Log: slog.New(slog.DiscardHandler)})
 				if err != nil {
 					b.Fatal(err)
 				}

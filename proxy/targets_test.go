@@ -18,8 +18,8 @@ import (
 // parcelRules match creates of parcels.
 const parcelRules = `{resourceRules: [{apiGroups: [shop.example.com], apiVersions: [v1], operations: [CREATE], resources: [parcels]}]}`
 
-// targetedKinds are a policy of each kind that can be about some routes alone. REFS stands for the references of the field, and
-// LIST for those of the annotation.
+// targetedKinds are a policy of each kind that can be about some routes alone. REFS stands for the references of the
+// field, and LIST for those of the annotation.
 var targetedKinds = map[string]string{
 	"ValidatingAdmissionPolicy": `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -105,8 +105,9 @@ spec: {policies: [{kind: ValidatingAdmissionPolicy, names: [p]}], matchConstrain
 `,
 }
 
-// TestTargetedPolicies: a policy with references to objects of Gateway API is about the requests that come by them, and about no
-// others: not by a route or Gateway of the same name in another namespace, another rule, or another kind of route.
+// TestTargetedPolicies: a policy with references to objects of Gateway API is about the requests that come by them, and
+// about no others: not by a route or Gateway of the same name in another namespace, another rule, or another kind of
+// route.
 func TestTargetedPolicies(t *testing.T) {
 	parcels, err := os.ReadFile("testdata/policies/parcels.yaml")
 	if err != nil {
@@ -118,7 +119,8 @@ func TestTargetedPolicies(t *testing.T) {
 		_, _ = io.Copy(w, r.Body)
 	})
 	rule := func(kind, namespace, name, rule, path string) routing.Route {
-		one := ruleOf(name, prefix(path), 0, routing.Filter{Rewrite: &routing.Rewrite{Path: &routing.PathEdit{IsPrefix: true, Value: "/v1"}}})
+		one := ruleOf(name, prefix(path), 0,
+			routing.Filter{Rewrite: &routing.Rewrite{Path: &routing.PathEdit{IsPrefix: true, Value: "/v1"}}})
 		one.Kind, one.Namespace, one.Rule = kind, namespace, rule
 		return one
 	}
@@ -128,7 +130,8 @@ func TestTargetedPolicies(t *testing.T) {
 	paths := []string{"/shop", "/cart", "/other", "/grpc"}
 	const body = `{"apiVersion":"shop.example.com/v1","kind":"Parcel","metadata":{"name":"p1","labels":{"a.k8s.io/b":"c"}},"spec":{"weight":2}}`
 	for kind, text := range targetedKinds {
-		for _, c := range []struct{ kind, namespace, name, section, by string }{ // by is where the policy is about requests
+		for _, c := range []struct{ kind, namespace, name, section, by string }{
+			// by is where the policy is about requests
 			{"HTTPRoute", "shop", "store", "", "/shop /cart"},
 			{"HTTPRoute", "shop", "store", "cart", "/cart"},
 			{"HTTPRoute", "other", "store", "", "/other"},
@@ -139,17 +142,20 @@ func TestTargetedPolicies(t *testing.T) {
 			{"Gateway", "infra", "gateway", "https", ""},
 			{"Gateway", "shop", "gateway", "", ""},
 		} {
-			ref := fmt.Sprintf(`{"group":"gateway.networking.k8s.io","kind":%q,"namespace":%q,"name":%q`, c.kind, c.namespace, c.name)
+			ref := fmt.Sprintf(`{"group":"gateway.networking.k8s.io","kind":%q,"namespace":%q,"name":%q`, c.kind,
+				c.namespace, c.name)
 			if c.section != "" {
 				ref += fmt.Sprintf(`,"sectionName":%q`, c.section)
 			}
 			list := "[" + ref + "}]"
-			set := policiestest.Load(t, string(parcels), strings.NewReplacer("LIST", list, "REFS", list, "RULES", parcelRules).Replace(text))
+			set := policiestest.Load(t, string(parcels),
+				strings.NewReplacer("LIST", list, "REFS", list, "RULES", parcelRules).Replace(text))
 			g := newTabled(t, bare(t), table, func() *policies.Set { return set })
 			address := serveTable(t, g)
 			var by, foreseen []string
 			for _, path := range paths {
-				a, err := http.Post("http://"+address+path+"/tenants/team-a/parcels", "application/json", strings.NewReader(body))
+				a, err := http.Post("http://"+address+path+"/tenants/team-a/parcels", "application/json",
+					strings.NewReader(body))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -165,16 +171,19 @@ func TestTargetedPolicies(t *testing.T) {
 						foreseen = append(foreseen, path)
 					} else if kind == "PolicyException" {
 						continue // the policy says which exception it is
-					} else if text := fmt.Sprint(o); !strings.Contains(text, "no targetRef names the route or the listener") {
+					} else if text := fmt.Sprint(o); !strings.Contains(text,
+						"no targetRef names the route or the listener") {
 						t.Errorf("a %s is not about the request by %s, because of %s", kind, path, text)
 					}
 				}
 			}
 			if got := strings.Join(by, " "); got != c.by {
-				t.Errorf("a %s for the %s %s/%s %s is about requests by %q, want %q", kind, c.kind, c.namespace, c.name, c.section, got, c.by)
+				t.Errorf("a %s for the %s %s/%s %s is about requests by %q, want %q", kind, c.kind, c.namespace, c.name,
+					c.section, got, c.by)
 			}
 			if got := strings.Join(foreseen, " "); kind != "PolicyException" && got != c.by {
-				t.Errorf("a %s for the %s %s/%s %s is foreseen for %q, want %q", kind, c.kind, c.namespace, c.name, c.section, got, c.by)
+				t.Errorf("a %s for the %s %s/%s %s is foreseen for %q, want %q", kind, c.kind, c.namespace, c.name,
+					c.section, got, c.by)
 			}
 		}
 	}

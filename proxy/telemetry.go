@@ -74,8 +74,8 @@ const (
 	maxRequestID = 128
 )
 
-// nameRequest gives the request its id, the client's own or a new one, and its place in a trace. It is called again if the
-// head moves.
+// nameRequest gives the request its id, the client's own or a new one, and its place in a trace. It is called again if
+// the head moves.
 func nameRequest(r *request, head *message.Head) {
 	t := r.telemetry
 	t.target = head.Target
@@ -135,13 +135,15 @@ func recorded(r *request) *telemetry.Record {
 	if report := &r.attempt.report; !report.IsEmpty() {
 		record.Outcome.Noted = notedIn(report)
 	}
-	record.Spent.Started, record.Spent.Backend, record.Spent.Received = r.Started, r.Exchanges.Took, r.incoming.BodyBytes()
+	record.Spent.Started, record.Spent.Backend, record.Spent.Received = r.Started, r.Exchanges.Took,
+		r.incoming.BodyBytes()
 	if r.route != nil {
 		record.Way = r.route.way
 	}
 	i := &r.Info
 	record.About = telemetry.About{
-		Verb: i.VerbName(), Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace, Name: i.Name,
+		Verb: i.VerbName(), Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace,
+		Name:        i.Name,
 		IsDescribed: r.Resource != nil,
 	}
 	if i.Documented != nil {
@@ -178,7 +180,8 @@ func (g *Gateway) inForce(set *policies.Set) telemetry.InForce {
 // what the request itself has does not.
 func detachedRecord(r *request) telemetry.Record {
 	record := *recorded(r)
-	record.ID, record.User, record.About.Name = strings.Clone(record.ID), strings.Clone(record.User), strings.Clone(record.About.Name)
+	record.ID, record.User, record.About.Name = strings.Clone(record.ID), strings.Clone(record.User),
+		strings.Clone(record.About.Name)
 	return record
 }
 
@@ -206,8 +209,8 @@ func (g *Gateway) observe(r *telemetry.Record, in *scope, spans *spans.Spans) {
 	}
 }
 
-// versionOf returns the version of HTTP of a request as OpenTelemetry's conventions write it: 1.0, 1.1, 2, 3. It is empty for a
-// request of HTTP/1 whose head cannot be read.
+// versionOf returns the version of HTTP of a request as OpenTelemetry's conventions write it: 1.0, 1.1, 2, 3. It is
+// empty for a request of HTTP/1 whose head cannot be read.
 func versionOf(r *server.Request) string {
 	switch {
 	case len(r.Head.Unserved) > 0 && r.Head.Unserved[0] != '1':

@@ -15,8 +15,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil/story"
 )
 
-// TestOverTLS runs the tests of requests, bodies and streams with TLS at either end and at both: TLS is the normal case.
-// The golden stories, which are many, run once, and not in short mode.
+// TestOverTLS runs the tests of requests, bodies and streams with TLS at either end and at both: TLS is the normal
+// case. The golden stories, which are many, run once, and not in short mode.
 func TestOverTLS(t *testing.T) {
 	tests := map[string]func(*testing.T){
 		"TestWatchStreams":        TestWatchStreams,
@@ -55,7 +55,8 @@ func secureEnds(t testing.TB, c *config.Configuration, over, behind bool) {
 	}
 	if over {
 		files := newTLS(t, credentials.ServerFiles{}).Files
-		c.TLS = &config.ListenerTLS{CertFile: files.Cert, KeyFile: files.Key, ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
+		c.TLS = &config.ListenerTLS{CertFile: files.Cert, KeyFile: files.Key,
+			ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
 	}
 }
 
@@ -67,7 +68,8 @@ func TestGatewayOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.TLS = &config.ListenerTLS{CertFile: s.Files.Cert, KeyFile: s.Files.Key, ClientCAFile: s.Files.ClientCA, ClientCertificates: config.RequireCertificates, MinVersion: config.VersionTLS13}
+	c.TLS = &config.ListenerTLS{CertFile: s.Files.Cert, KeyFile: s.Files.Key, ClientCAFile: s.Files.ClientCA,
+		ClientCertificates: config.RequireCertificates, MinVersion: config.VersionTLS13}
 	g := newTestGateway(t, c, noPolicies)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -101,7 +103,9 @@ func TestGatewayOverTLS(t *testing.T) {
 		t.Error(err)
 	}
 	c.TLS.CertFile = filepath.Join(s.Dir, "none")
-	if _, err := New(Options{Config: c, Policies: noPolicies, States: g.states, Metrics: g.metrics, Log: g.log}); err == nil || err.Error() != "tls: the file '"+c.TLS.CertFile+"' may not be read: no such file or directory" {
+	if _, err := New(Options{Config: c, Policies: noPolicies, States: g.states, Metrics: g.metrics,
+		Log: g.log}); err == nil || err.Error() != "tls: the file '"+c.TLS.CertFile+
+		"' may not be read: no such file or directory" {
 		t.Errorf("got %v", err)
 	}
 }

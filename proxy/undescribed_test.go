@@ -26,7 +26,8 @@ func ordinary(aborted chan<- error) http.Handler {
 			aborted <- err
 			return
 		}
-		_, _ = fmt.Fprintf(w, "%s %d of %d as %q: %x", r.Method, n, r.ContentLength, r.Header.Get("Content-Type"), sum.Sum(nil))
+		_, _ = fmt.Fprintf(w, "%s %d of %d as %q: %x", r.Method, n, r.ContentLength, r.Header.Get("Content-Type"),
+			sum.Sum(nil))
 	})
 	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
@@ -64,7 +65,8 @@ func TestUploads(t *testing.T) {
 	g := gatewayFor(t, t.TempDir(), strings.TrimPrefix(backend.URL, "http://"), nil)
 	address := startGateway(t, g)
 	connections := map[string]bool{}
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network,
+		_ string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		if err == nil {
 			connections[c.LocalAddr().String()] = true
@@ -90,9 +92,11 @@ func TestUploads(t *testing.T) {
 				got, err := io.ReadAll(resp.Body)
 				_ = resp.Body.Close()
 				whole := pattern(size)
-				want := fmt.Sprintf("%s %d of %d as %q: %x", method, size, length, "multipart/form-data; boundary=x", sha256.Sum256(whole))
+				want := fmt.Sprintf("%s %d of %d as %q: %x", method, size, length, "multipart/form-data; boundary=x",
+					sha256.Sum256(whole))
 				if err != nil || string(got) != want {
-					t.Errorf("%s of %d bytes, length %d: %d %s, %v, want %s", method, size, length, resp.StatusCode, got, err, want)
+					t.Errorf("%s of %d bytes, length %d: %d %s, %v, want %s", method, size, length, resp.StatusCode,
+						got, err, want)
 				}
 			}
 		}
@@ -140,7 +144,8 @@ func TestUploadRefused(t *testing.T) {
 		}
 		got, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if resp.StatusCode != 401 || string(got) != "not you\n" || resp.Header.Get("WWW-Authenticate") != `Basic realm="api"` {
+		if resp.StatusCode != 401 || string(got) != "not you\n" ||
+			resp.Header.Get("WWW-Authenticate") != `Basic realm="api"` {
 			t.Errorf("answered %d %q %v", resp.StatusCode, got, resp.Header)
 		}
 	}
@@ -161,7 +166,8 @@ func TestUploadBreaksOff(t *testing.T) {
 		nc, br := dial(t, address)
 		send(t, nc, request)
 		if name == "flawed" {
-			if got, closes := readAnswer(t, br, false); got.StatusCode != 400 || !closes || !bytes.Contains(got.Content, []byte(`"reason":"BadRequest"`)) {
+			if got, closes := readAnswer(t, br, false); got.StatusCode != 400 || !closes ||
+				!bytes.Contains(got.Content, []byte(`"reason":"BadRequest"`)) {
 				t.Errorf("%s: answered %d %s", name, got.StatusCode, got.Content)
 			}
 		}

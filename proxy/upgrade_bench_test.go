@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkUpgraded carries bytes through an upgraded connection: parts that go there and back before the next one, and as
-// many as it takes one way.
+// BenchmarkUpgraded carries bytes through an upgraded connection: parts that go there and back before the next one, and
+// as many as it takes one way.
 func BenchmarkUpgraded(b *testing.B) {
 	_, address := upgradeGateway(b, nil, "", func(c net.Conn) {
 		r := bufio.NewReader(c)

@@ -15,31 +15,41 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestUpgradeEnds ends upgraded connections in every way, and looks for what is left: connections, goroutines, the gauge.
+// TestUpgradeEnds ends upgraded connections in every way, and looks for what is left: connections, goroutines, the
+// gauge.
 func TestUpgradeEnds(t *testing.T) {
 	accepted := make(chan net.Conn, 1)
-	g, address := upgradeGateway(t, func(c *config.Configuration) { c.Upstreams[0].MaxConnections = 4 }, "", func(c net.Conn) {
-		r := bufio.NewReader(c)
-		if _, err := readHead(r); err != nil {
-			return
-		}
-		_, _ = io.WriteString(c, agree("websocket"))
-		done := make(chan struct{})
-		accepted <- &ending{c.(*net.TCPConn), done}
-		<-done
-	})
+	g, address := upgradeGateway(t, func(c *config.Configuration) { c.Upstreams[0].MaxConnections = 4 }, "",
+		func(c net.Conn) {
+			r := bufio.NewReader(c)
+			if _, err := readHead(r); err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, agree("websocket"))
+			done := make(chan struct{})
+			accepted <- &ending{c.(*net.TCPConn), done}
+			<-done
+		})
 	isOver := func() bool {
 		open, _ := g.routes.backends[0].client.Conns()
 		return open == 0 && g.server.Open() == 0
 	}
 	for name, end := range map[string]func(client, backend *net.TCPConn){
-		"the client closes":           func(client, _ *net.TCPConn) { _ = client.Close() },
-		"the client resets":           func(client, _ *net.TCPConn) { _ = client.SetLinger(0); _ = client.Close() },
-		"the backend closes":          func(_, backend *net.TCPConn) { _ = backend.Close() },
-		"the backend resets":          func(_, backend *net.TCPConn) { _ = backend.SetLinger(0); _ = backend.Close() },
-		"both finish":                 func(client, backend *net.TCPConn) { _ = client.CloseWrite(); _ = backend.CloseWrite() },
-		"the client goes amid bytes":  func(client, backend *net.TCPConn) { _, _ = backend.Write(make([]byte, 64<<10)); _ = client.Close() },
-		"the backend goes amid bytes": func(client, backend *net.TCPConn) { _, _ = client.Write(make([]byte, 64<<10)); _ = backend.Close() },
+		"the client closes":  func(client, _ *net.TCPConn) { _ = client.Close() },
+		"the client resets":  func(client, _ *net.TCPConn) { _ = client.SetLinger(0); _ = client.Close() },
+		"the backend closes": func(_, backend *net.TCPConn) { _ = backend.Close() },
+		"the backend resets": func(_, backend *net.TCPConn) { _ = backend.SetLinger(0); _ = backend.Close() },
+		"both finish":        func(client, backend *net.TCPConn) { _ = client.CloseWrite(); _ = backend.CloseWrite() },
+		"the client goes amid bytes": func(client, backend *net.TCPConn) {
+			_,
+				_ = backend.Write(make([]byte, 64<<10))
+			_ = client.Close()
+		},
+		"the backend goes amid bytes": func(client, backend *net.TCPConn) {
+			_,
+				_ = client.Write(make([]byte, 64<<10))
+			_ = backend.Close()
+		},
 		"the client finishes, then leaves": func(client, backend *net.TCPConn) {
 			_ = client.CloseWrite()
 			_, _ = backend.Read(make([]byte, 1))
@@ -61,7 +71,8 @@ func TestUpgradeEnds(t *testing.T) {
 			}
 			backend := (<-accepted).(*ending)
 			end(c, backend.TCPConn)
-			if strings.HasSuffix(name, "finishes, then leaves") || strings.HasPrefix(name, "the backend") || name == "both finish" {
+			if strings.HasSuffix(name, "finishes, then leaves") || strings.HasPrefix(name, "the backend") ||
+				name == "both finish" {
 				_, _ = io.Copy(io.Discard, r)
 			} else {
 				_, _ = io.Copy(io.Discard, backend)
@@ -121,7 +132,8 @@ func TestUpgradeShutdown(t *testing.T) {
 	<-ended
 }
 
-// TestUpgradeMemory holds what an upgraded connection takes on which nothing happens, and what the test's own two ends take.
+// TestUpgradeMemory holds what an upgraded connection takes on which nothing happens, and what the test's own two ends
+// take.
 func TestUpgradeMemory(t *testing.T) {
 	const n = 300
 	most := int64(24 << 10)
@@ -143,7 +155,8 @@ func TestUpgradeMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		send(t, c, askUpgrade("GET", execPath, "websocket", "Sec-WebSocket-Protocol: v5.channel.k8s.io", "Authorization: Bearer abc"))
+		send(t, c, askUpgrade("GET", execPath, "websocket", "Sec-WebSocket-Protocol: v5.channel.k8s.io",
+			"Authorization: Bearer abc"))
 		backend, err := ln.Accept()
 		if err != nil {
 			t.Fatal(err)

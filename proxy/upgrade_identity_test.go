@@ -45,13 +45,15 @@ spec: {policyName: shells, validationActions: [Deny]}
 		{"a token that is not valid", []string{protocols + token("made-up") + ", v5.channel.k8s.io"}, "401"},
 		{"not encoded", []string{protocols + "base64url.bearer.authorization.k8s.io.!, v5.channel.k8s.io"}, "400"},
 		{"two tokens", []string{protocols + token("of-runner") + "," + token("of-builder")}, "400"},
-		{"a token beside another one", []string{"Authorization: Bearer of-runner", protocols + token("of-builder") + ", v5.channel.k8s.io"}, "400"},
+		{"a token beside another one", []string{"Authorization: Bearer of-runner", protocols + token("of-builder") +
+			", v5.channel.k8s.io"}, "400"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, address := upgradeGateway(t, func(c *config.Configuration) {
 				c.Identity = &config.Identity{
-					Anonymous:      config.AllowAnonymous,
-					Authenticators: []config.Authenticator{{TokenReview: &config.TokenReview{Upstream: c.Upstreams[0].Name}}},
+					Anonymous: config.AllowAnonymous,
+					Authenticators: []config.Authenticator{
+						{TokenReview: &config.TokenReview{Upstream: c.Upstreams[0].Name}}},
 				}
 			}, policy, func(c net.Conn) {
 				r := bufio.NewReader(c)
@@ -68,7 +70,8 @@ spec: {policyName: shells, validationActions: [Deny]}
 					answer := `{"kind":"TokenReview","status":{"authenticated":false}}`
 					for _, user := range []string{"builder", "runner"} {
 						if strings.Contains(string(question), `"token":"of-`+user+`"`) {
-							answer = `{"kind":"TokenReview","status":{"authenticated":true,"user":{"username":"` + user + `"}}}`
+							answer = `{"kind":"TokenReview","status":{"authenticated":true,"user":{"username":"` +
+								user + `"}}}`
 						}
 					}
 					_, _ = fmt.Fprintf(c, "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer)
@@ -100,7 +103,8 @@ func TestRefusedUpgradeWithholdsTokens(t *testing.T) {
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	})
 	c, r := dialTCP(t, address)
-	send(t, c, askUpgrade("GET", "/api/v1/namespaces/team-a/pods", "websocket", webSocketProtocols+": base64url.bearer.authorization.k8s.io.dA, v5.channel.k8s.io"))
+	send(t, c, askUpgrade("GET", "/api/v1/namespaces/team-a/pods", "websocket", webSocketProtocols+
+		": base64url.bearer.authorization.k8s.io.dA, v5.channel.k8s.io"))
 	if _, err := readHead(r); err != nil {
 		t.Fatal(err)
 	}

@@ -30,12 +30,14 @@ func askUpgrade(method, path, protocol string, more ...string) string {
 
 // agree is a backend's agreement.
 func agree(protocol string) string {
-	return "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+	return "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol +
+		"\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
 }
 
 // upgradeGateway is a gateway in front of a Kubernetes backend that serves each connection with
 // serve.
-func upgradeGateway(t testing.TB, change func(*config.Configuration), policy string, serve func(net.Conn)) (g *Gateway, address string) {
+func upgradeGateway(t testing.TB, change func(*config.Configuration), policy string,
+	serve func(net.Conn)) (g *Gateway, address string) {
 	t.Helper()
 	behind := serveConns(t, func(c net.Conn) {
 		_ = c.SetDeadline(time.Now().Add(testutil.Patience))
@@ -94,8 +96,11 @@ func TestUpgrade(t *testing.T) {
 			c, r := dialTCP(t, address)
 			body := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB right behind the head
 			go func() {
-				_, _ = io.WriteString(c, askUpgrade("GET", execPath, protocol, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol: v5.channel.k8s.io",
-					"X-Stream-Protocol-Version: v4.channel.k8s.io", "Authorization: Bearer t", "Keep-Alive: 5", "TE: trailers", "Proxy-Connection: x")+body)
+				_, _ = io.WriteString(c,
+					askUpgrade("GET", execPath, protocol, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+						"Sec-WebSocket-Protocol: v5.channel.k8s.io",
+						"X-Stream-Protocol-Version: v4.channel.k8s.io", "Authorization: Bearer t", "Keep-Alive: 5",
+						"TE: trailers", "Proxy-Connection: x")+body)
 				_ = c.CloseWrite()
 			}()
 			head, err := readHead(r)
@@ -139,31 +144,38 @@ func TestUpgradeAllowed(t *testing.T) {
 		{"exec", nil, askUpgrade("GET", execPath, "websocket"), true},
 		{"exec by POST", nil, askUpgrade("POST", execPath, "SPDY/3.1", "Content-Length: 0"), true},
 		{"attach", nil, askUpgrade("POST", "/api/v1/namespaces/team-a/pods/web/attach", "SPDY/3.1"), true},
-		{"port-forward", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/pods/web/portforward?ports=80", "websocket"), true},
+		{"port-forward", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/pods/web/portforward?ports=80", "websocket"),
+			true},
 		{"a list of options", nil, "GET " + execPath + " HTTP/1.1\r\nHost: gateway\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n", true},
-		{"a custom subresource", upgrades{"machines.example.com/console"}, askUpgrade("GET", "/apis/example.com/v1/namespaces/team-a/machines/m1/console", "websocket"), true},
+		{"a custom subresource", upgrades{"machines.example.com/console"},
+			askUpgrade("GET", "/apis/example.com/v1/namespaces/team-a/machines/m1/console", "websocket"), true},
 		{"a path", upgrades{"/live"}, askUpgrade("GET", "/live/events", "websocket"), true},
-		{"a node's proxy, opted in", upgrades{"nodes/proxy"}, askUpgrade("GET", "/api/v1/nodes/n1/proxy/x", "websocket"), true},
+		{"a node's proxy, opted in", upgrades{"nodes/proxy"},
+			askUpgrade("GET", "/api/v1/nodes/n1/proxy/x", "websocket"), true},
 
 		{"a list", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/pods", "websocket"), false},
 		{"a watch", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/pods?watch=true", "websocket"), false},
 		{"a log", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/pods/web/log", "websocket"), false},
 		{"a pod's proxy", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/pods/web/proxy/", "websocket"), false},
-		{"a service's proxy", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/services/web/proxy/", "websocket"), false},
+		{"a service's proxy", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/services/web/proxy/", "websocket"),
+			false},
 		{"a node's proxy", nil, askUpgrade("GET", "/api/v1/nodes/n1/proxy/exec/team-a/web/app", "websocket"), false},
-		{"exec of another group", nil, askUpgrade("GET", "/apis/example.com/v1/namespaces/team-a/pods/web/exec", "websocket"), false},
+		{"exec of another group", nil, askUpgrade("GET", "/apis/example.com/v1/namespaces/team-a/pods/web/exec",
+			"websocket"), false},
 		{"exec, opted out", upgrades{}, askUpgrade("GET", execPath, "websocket"), false},
 		{"a path that is not listed", upgrades{"/live"}, askUpgrade("GET", "/lively", "websocket"), false},
 		{"a method that reads nothing on a path", upgrades{"/live"}, askUpgrade("DELETE", "/live", "websocket"), false},
 		{"a custom subresource by PUT", upgrades{"machines.example.com/console"},
 			askUpgrade("DELETE", "/apis/example.com/v1/namespaces/team-a/machines/m1/console", "websocket"), false},
 		{"h2c", nil, askUpgrade("GET", execPath, "h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"), false},
-		{"HTTP2-Settings beside websocket", nil, askUpgrade("GET", execPath, "websocket", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"), false},
+		{"HTTP2-Settings beside websocket", nil,
+			askUpgrade("GET", execPath, "websocket", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"), false},
 		{"another protocol", nil, askUpgrade("GET", execPath, "TLS/1.0"), false},
 		{"another SPDY", nil, askUpgrade("GET", execPath, "SPDY/3"), false},
 		{"two protocols", nil, askUpgrade("GET", execPath, "websocket, SPDY/3.1"), false},
 		{"two lines", nil, askUpgrade("GET", execPath, "websocket", "Upgrade: SPDY/3.1"), false},
-		{"not in Connection", nil, "GET " + execPath + " HTTP/1.1\r\nHost: gateway\r\nUpgrade: websocket\r\n\r\n", false},
+		{"not in Connection", nil, "GET " + execPath + " HTTP/1.1\r\nHost: gateway\r\nUpgrade: websocket\r\n\r\n",
+			false},
 		{"HTTP/1.0", nil, "GET " + execPath + " HTTP/1.0\r\nHost: gateway\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -180,12 +192,14 @@ func TestUpgradeAllowed(t *testing.T) {
 						return
 					}
 					asked.Add(1)
-					upgrade := strings.Contains(head, "\r\nUpgrade: ") && strings.Contains(head, "\r\nConnection: Upgrade\r\n")
+					upgrade := strings.Contains(head, "\r\nUpgrade: ") &&
+						strings.Contains(head, "\r\nConnection: Upgrade\r\n")
 					if strings.Contains(head, "HTTP2-Settings") || upgrade != test.upgraded {
 						t.Errorf("the backend got %q", head)
 					}
 					if upgrade {
-						_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+headerOf(head, "Upgrade")+"\r\n\r\n")
+						_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+
+							headerOf(head, "Upgrade")+"\r\n\r\n")
 						_, _ = io.Copy(c, r)
 						return
 					}
@@ -210,7 +224,8 @@ func TestUpgradeAllowed(t *testing.T) {
 			if test.upgraded {
 				wantLine, wantRest = "HTTP/1.1 101 Switching Protocols\r\n", behind
 			}
-			if !strings.HasPrefix(head, wantLine) || string(rest) != wantRest || !test.upgraded && !strings.Contains(head, "\r\nConnection: close\r\n") {
+			if !strings.HasPrefix(head, wantLine) || string(rest) != wantRest || !test.upgraded &&
+				!strings.Contains(head, "\r\nConnection: close\r\n") {
 				t.Errorf("the client got\n%s%s", head, rest)
 			}
 			if n := asked.Load(); n != 1 {

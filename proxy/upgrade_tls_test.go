@@ -16,8 +16,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestUpgradeOverTLS carries bytes between two ends that both speak TLS: in bulk and a few at a time, an end that finishes
-// after the other, and one that leaves.
+// TestUpgradeOverTLS carries bytes between two ends that both speak TLS: in bulk and a few at a time, an end that
+// finishes after the other, and one that leaves.
 func TestUpgradeOverTLS(t *testing.T) {
 	files := newTLS(t, credentials.ServerFiles{})
 	pair, err := tls.LoadX509KeyPair(files.Files.Cert, files.Files.Key)
@@ -27,7 +27,8 @@ func TestUpgradeOverTLS(t *testing.T) {
 	ca := credentialstest.WriteFile(t, files.Dir, "servers.crt", files.Authority.PEM)
 	ended := make(chan int, 1)
 	g, address := upgradeGateway(t, func(c *config.Configuration) {
-		c.TLS = &config.ListenerTLS{CertFile: files.Files.Cert, KeyFile: files.Files.Key, ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
+		c.TLS = &config.ListenerTLS{CertFile: files.Files.Cert, KeyFile: files.Files.Key,
+			ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
 		c.Upstreams[0].Endpoints[0] = strings.Replace(c.Upstreams[0].Endpoints[0], "http:", "https:", 1)
 		c.Upstreams[0].TLS = &config.UpstreamTLS{CAFile: ca}
 	}, "", func(c net.Conn) {
@@ -82,13 +83,14 @@ func TestUpgradeOverTLS(t *testing.T) {
 	})
 }
 
-// TestWatchOverTLS lets a watch's client by TLS send its next request ahead, which is served when the watch is over, and ends
-// a watch whose client leaves.
+// TestWatchOverTLS lets a watch's client by TLS send its next request ahead, which is served when the watch is over,
+// and ends a watch whose client leaves.
 func TestWatchOverTLS(t *testing.T) {
 	files := newTLS(t, credentials.ServerFiles{})
 	left := make(chan struct{}, 1)
 	_, address := upgradeGateway(t, func(c *config.Configuration) {
-		c.TLS = &config.ListenerTLS{CertFile: files.Files.Cert, KeyFile: files.Files.Key, ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
+		c.TLS = &config.ListenerTLS{CertFile: files.Files.Cert, KeyFile: files.Files.Key,
+			ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
 	}, "", func(c net.Conn) {
 		r := bufio.NewReader(c)
 		for {

@@ -82,14 +82,16 @@ func TestWaitingWrites(t *testing.T) {
 		user   func(client int) string
 		shares bool // most writes need no read
 	}{
-		"the answer is what is stored":                                {store: &versionedNote{}, shares: true},
-		"the answer is the request's body, and it is stored as it is": {store: &versionedNote{echoes: true}, shares: true},
-		"the backend shows what it changes":                           {store: &versionedNote{counts: true}},
-		"the backend hides what it changes":                           {store: &versionedNote{counts: true, echoes: true}},
+		"the answer is what is stored": {store: &versionedNote{}, shares: true},
+		"the answer is the request's body, and it is stored as it is": {store: &versionedNote{echoes: true},
+			shares: true},
+		"the backend shows what it changes": {store: &versionedNote{counts: true}},
+		"the backend hides what it changes": {store: &versionedNote{counts: true, echoes: true}},
 		"another client writes": {
 			store: &versionedNote{others: 3}, shares: true,
 		},
-		"each client is another user": {store: &versionedNote{}, user: func(client int) string { return fmt.Sprint("user-", client) }},
+		"each client is another user": {store: &versionedNote{},
+			user: func(client int) string { return fmt.Sprint("user-", client) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := tt.store
@@ -103,7 +105,8 @@ func TestWaitingWrites(t *testing.T) {
 			address := startGateway(t, g)
 			patch := func(client, round int) {
 				field := fmt.Sprintf("f%d-%d", client, round)
-				r, err := http.NewRequest(http.MethodPatch, "http://"+address+"/v1/notes/n1", strings.NewReader(`{"`+field+`":1}`))
+				r, err := http.NewRequest(http.MethodPatch, "http://"+address+"/v1/notes/n1",
+					strings.NewReader(`{"`+field+`":1}`))
 				if err != nil {
 					t.Error(err)
 					return

@@ -45,7 +45,8 @@ func architecture(t *testing.T, heading string) string {
 	return part
 }
 
-// TestStagesAreDocumented compares the lists of stages and of answer steps, and when each exists, with docs/internals/architecture.md.
+// TestStagesAreDocumented compares the lists of stages and of answer steps, and when each exists, with
+// docs/internals/architecture.md.
 func TestStagesAreDocumented(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| ([^|]*) \\| [^|]* \\| `([^`]*)` \\|$")
 	for heading, of := range map[string]struct{ file, function string }{
@@ -56,21 +57,25 @@ func TestStagesAreDocumented(t *testing.T) {
 			got = append(got, m[1]+" if "+strings.ReplaceAll(m[2], "¦", "|"))
 		}
 		if want := addedIn(t, of.file, of.function); len(want) < 5 || !slices.Equal(got, want) {
-			t.Errorf("%s: docs/internals/architecture.md has\n%s\nand %s has\n%s", heading, strings.Join(got, "\n"), of.file, strings.Join(want, "\n"))
+			t.Errorf("%s: docs/internals/architecture.md has\n%s\nand %s has\n%s", heading, strings.Join(got, "\n"),
+				of.file, strings.Join(want, "\n"))
 		}
 	}
 }
 
-// TestStagesOfRequests compares the stages of the requests that docs/internals/architecture.md shows with those that they have.
+// TestStagesOfRequests compares the stages of the requests that docs/internals/architecture.md shows with those that
+// they have.
 func TestStagesOfRequests(t *testing.T) {
-	rows := regexp.MustCompile("(?m)^\\| `([^`]*)` \\| `([^`]*)` \\| ([^|]*) \\|$").FindAllStringSubmatch(architecture(t, "### Stages"), -1)
+	rows := regexp.MustCompile("(?m)^\\| `([^`]*)` \\| `([^`]*)` \\| ([^|]*) \\|$").FindAllStringSubmatch(
+		architecture(t, "### Stages"), -1)
 	if len(rows) < 5 {
 		t.Fatalf("there are %d requests", len(rows))
 	}
 	for _, row := range rows {
 		f := gatewayFor(t, t.TempDir(), "127.0.0.1:1", strings.Fields(row[1])).Forecast(row[2])
 		if got := strings.Join(f.Stages, ", "); got != row[3] {
-			t.Errorf("%s, %s: the stages are %s (%v), and docs/internals/architecture.md has %s", row[1], row[2], got, f.Refusal, row[3])
+			t.Errorf("%s, %s: the stages are %s (%v), and docs/internals/architecture.md has %s", row[1], row[2], got,
+				f.Refusal, row[3])
 		}
 	}
 }
@@ -106,7 +111,8 @@ func addedIn(t *testing.T, file, function string) (all []string) {
 					if is := types.ExprString(n.Args[0]); is != "true" || len(within) == 0 {
 						conditions = append(slices.Clone(within), is)
 					}
-					all = append(all, strings.Trim(types.ExprString(n.Args[1]), `"`)+" if "+strings.Join(conditions, " && "))
+					all = append(all, strings.Trim(types.ExprString(n.Args[1]), `"`)+" if "+
+						strings.Join(conditions, " && "))
 				}
 			}
 			return true
@@ -154,14 +160,15 @@ spec: {match: {verbs: [patch], apiGroups: [shop.example.com], resources: [parcel
 `
 
 // TestWalkOfScale serves a PATCH of a Scale, and compares the functions that run, in their order and as they call each
-// other, with those that docs/internals/architecture.md has. They are seen on the stack whenever a stage, the resolver or the storage
-// is called.
+// other, with those that docs/internals/architecture.md has. They are seen on the stack whenever a stage, the resolver
+// or the storage is called.
 func TestWalkOfScale(t *testing.T) {
 	blocks := strings.Split(architecture(t, "### A PATCH of a Scale"), "```")
 	if len(blocks) != 3 {
 		t.Fatal("the walk must have one block")
 	}
-	want := regexp.MustCompile(`(?m)^( *\w+).*`).ReplaceAllString(strings.TrimPrefix(blocks[1], "\n"), "$1") // without remarks
+	// without remarks
+	want := regexp.MustCompile(`(?m)^( *\w+).*`).ReplaceAllString(strings.TrimPrefix(blocks[1], "\n"), "$1")
 	const parcel = `{"apiVersion":"shop.example.com/v1","kind":"Parcel","metadata":{"name":"p1","namespace":"team-a"},"spec":{"pieces":2,"weight":1}}`
 	stored := parcel
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -174,10 +181,12 @@ func TestWalkOfScale(t *testing.T) {
 		_, _ = io.WriteString(w, stored)
 	}))
 	defer api.Close()
-	g := gatewayFor(t, policiestest.Write(t, scaledPolicies), strings.TrimPrefix(api.URL, "http://"), []string{"policies=parcels"})
+	g := gatewayFor(t, policiestest.Write(t, scaledPolicies), strings.TrimPrefix(api.URL, "http://"),
+		[]string{"policies=parcels"})
 	w := &watched{Gateway: g, address: serveGateway(t, g, nil)}
 	patch := func(pieces string) int {
-		return w.ask(t, "PATCH", "/v1/tenants/team-a/parcels/p1/scale", `{"spec":{"replicas":`+pieces+`}}`, "Content-Type", "application/merge-patch+json").StatusCode
+		return w.ask(t, "PATCH", "/v1/tenants/team-a/parcels/p1/scale", `{"spec":{"replicas":`+pieces+`}}`,
+			"Content-Type", "application/merge-patch+json").StatusCode
 	}
 	if code := patch("3"); code != http.StatusOK {
 		t.Fatalf("the scope is not made: %d", code)
@@ -407,8 +416,9 @@ func TestQuery(t *testing.T) {
 }
 `
 
-// TestWalkAddVerb takes the steps of docs/internals/architecture.md by which a verb is added, in a copy of the tree: Go reads the files
-// that they change from elsewhere. The table is compiled with it, and with E2E_ALL=1 a gateway serves its requests.
+// TestWalkAddVerb takes the steps of docs/internals/architecture.md by which a verb is added, in a copy of the tree: Go
+// reads the files that they change from elsewhere. The table is compiled with it, and with E2E_ALL=1 a gateway serves
+// its requests.
 func TestWalkAddVerb(t *testing.T) {
 	step := regexp.MustCompile("(?s)\n`([^`\n]+)`(?:, (after|before) `([^`\n]+)`)?:\n\n```go\n(.*?)\n```\n")
 	steps := step.FindAllStringSubmatch(architecture(t, "## Walk: add a verb"), -1)
@@ -476,7 +486,8 @@ func TestWalkAddVerb(t *testing.T) {
 	}
 	overlay := testutil.WriteFile(t, filepath.Join(dir, "overlay.json"), string(text))
 	run := func(arguments ...string) string {
-		c := exec.CommandContext(t.Context(), "go", append([]string{arguments[0], "-overlay", overlay}, arguments[1:]...)...)
+		c := exec.CommandContext(t.Context(), "go",
+			append([]string{arguments[0], "-overlay", overlay}, arguments[1:]...)...)
 		c.Dir = root
 		out, err := c.CombinedOutput()
 		if err != nil {
@@ -490,7 +501,8 @@ func TestWalkAddVerb(t *testing.T) {
 	}
 	out := run("test", "-tags", "grpcnotrace", "-vet=off", "-ldflags=-s -w", "-count=1", "-v",
 		"-run", "^(TestQuery|TestVerbs.*|TestMethodsHaveVerbs)$", "./proxy", "./policies", "./internal/resource")
-	for _, name := range []string{"TestQuery", "TestVerbsOfDefinitions", "TestVerbsAreKubernetes", "TestVerbsAreWhole", "TestMethodsHaveVerbs"} {
+	for _, name := range []string{"TestQuery", "TestVerbsOfDefinitions", "TestVerbsAreKubernetes", "TestVerbsAreWhole",
+		"TestMethodsHaveVerbs"} {
 		if !strings.Contains(out, "--- PASS: "+name) {
 			t.Errorf("%s did not run:\n%s", name, out)
 		}

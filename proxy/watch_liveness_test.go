@@ -85,14 +85,16 @@ func beginWatch(t *testing.T, address, query string) (*bufio.Reader, *http.Respo
 	}
 	t.Cleanup(func() { _ = resp.Body.Close() })
 	events := bufio.NewReader(resp.Body)
-	if line, err := events.ReadString('\n'); err != nil || resp.StatusCode != 200 || !strings.HasPrefix(line, `{"type":"BOOKMARK"`) {
+	if line, err := events.ReadString('\n'); err != nil || resp.StatusCode != 200 ||
+		!strings.HasPrefix(line, `{"type":"BOOKMARK"`) {
 		t.Fatalf("the watch begins with %d %q, %v", resp.StatusCode, line, err)
 	}
 	return events, resp
 }
 
-// TestWatchesEnd: on connections of HTTP/1.1 an API server is asked to end watches in time, which shows that the connection is
-// alive. All else that clients ask for stays as it is, as it does on connections of HTTP/2, which show that by themselves.
+// TestWatchesEnd: on connections of HTTP/1.1 an API server is asked to end watches in time, which shows that the
+// connection is alive. All else that clients ask for stays as it is, as it does on connections of HTTP/2, which show
+// that by themselves.
 func TestWatchesEnd(t *testing.T) {
 	const soon = `timeoutSeconds=(2[5-9]|30)`
 	plain := newPodServer(t, false, false)
@@ -106,16 +108,19 @@ func TestWatchesEnd(t *testing.T) {
 			{"watch=1&timeoutSeconds=300&resourceVersion=5", `1 watch=1&resourceVersion=5&` + soon},
 			{"timeoutSeconds=0&watch=true&fieldSelector=a%3Db", `1 watch=true&fieldSelector=a%3Db&` + soon},
 			{"watch=true&timeoutSeconds=7", `1 watch=true&timeoutSeconds=7`},
-			{"allowWatchBookmarks=true&watch=true&&labelSelector=a", `1 allowWatchBookmarks=true&watch=true&&labelSelector=a&` + soon},
+			{"allowWatchBookmarks=true&watch=true&&labelSelector=a",
+				`1 allowWatchBookmarks=true&watch=true&&labelSelector=a&` + soon},
 			{"watch=false&timeoutSeconds=300", `1 watch=false&timeoutSeconds=300`},
 			{"timeoutSeconds=300", `1 timeoutSeconds=300`},
 		}},
-		"HTTP/1.1 with a bound of its own": {plain, func(u *config.UpstreamSpec) { u.StreamTimeoutSeconds = 60 }, [][2]string{
-			{"watch=true&timeoutSeconds=300", `1 watch=true&timeoutSeconds=300`},
-		}},
-		"HTTP/1.1 asked for": {newPodServer(t, true, true), func(u *config.UpstreamSpec) { u.Protocol = config.HTTP1Protocol }, [][2]string{
-			{"watch=true&timeoutSeconds=300", `1 watch=true&` + soon},
-		}},
+		"HTTP/1.1 with a bound of its own": {plain, func(u *config.UpstreamSpec) { u.StreamTimeoutSeconds = 60 },
+			[][2]string{
+				{"watch=true&timeoutSeconds=300", `1 watch=true&timeoutSeconds=300`},
+			}},
+		"HTTP/1.1 asked for": {newPodServer(t, true, true),
+			func(u *config.UpstreamSpec) { u.Protocol = config.HTTP1Protocol }, [][2]string{
+				{"watch=true&timeoutSeconds=300", `1 watch=true&` + soon},
+			}},
 		"HTTP/2": {newPodServer(t, true, true), nil, [][2]string{
 			{"watch=true", `2 watch=true`},
 			{"watch=true&timeoutSeconds=300", `2 watch=true&timeoutSeconds=300`},
@@ -140,8 +145,8 @@ func TestWatchesEnd(t *testing.T) {
 	}
 }
 
-// TestDeadWatchOfClient: a client sees that its watch is over if the connection to the API server carries nothing any more,
-// and can begin another one.
+// TestDeadWatchOfClient: a client sees that its watch is over if the connection to the API server carries nothing any
+// more, and can begin another one.
 func TestDeadWatchOfClient(t *testing.T) {
 	s := newPodServer(t, false, false)
 	at, err := url.Parse(s.URL)

@@ -31,8 +31,8 @@ func acceptOf(head string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// TestExtendedConnect (RFC 8441): a WebSocket asked for by HTTP/2 is opened by a backend that agrees, and only then is the
-// answer a 2xx. What the backend sends in one segment with its agreement reaches the client.
+// TestExtendedConnect (RFC 8441): a WebSocket asked for by HTTP/2 is opened by a backend that agrees, and only then is
+// the answer a 2xx. What the backend sends in one segment with its agreement reaches the client.
 func TestExtendedConnect(t *testing.T) {
 	const notOpened = "the handshake of WebSocket was answered %d, which opens none"
 	for _, test := range []struct {
@@ -44,21 +44,31 @@ func TestExtendedConnect(t *testing.T) {
 		isAsked    bool     // the backend
 	}{
 		{"agreed", "/live", nil, agreed101 + "hello", "200 hello", "101", true},
-		{"agreed after an interim answer", "/live", nil, "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + agreed101 + "hello", "200 hello", "101", true},
-		{"more than the window of a stream", "/live", nil, agreed101 + strings.Repeat("0123456789", 20_000), "200 " + strings.Repeat("0123456789", 20_000), "101", true},
+		{"agreed after an interim answer", "/live", nil, "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + agreed101 +
+			"hello", "200 hello", "101", true},
+		{"more than the window of a stream", "/live", nil, agreed101 + strings.Repeat("0123456789", 20_000),
+			"200 " + strings.Repeat("0123456789", 20_000), "101", true},
 		{"nothing behind the head", "/live", nil, agreed101, "200 ", "101", true},
 		{"into a pod", execPath, nil, agreed101 + "hello", "200 hello", "101", true},
-		{"by the media type of gRPC", "/live", []string{"content-type: application/grpc"}, agreed101 + "hello", "200 hello", "101", true},
-		{"without proof", "/live", nil, strings.Replace(agreed101, "{ACCEPT}", "AAAAAAAAAAAAAAAAAAAAAAAAAAA=", 1) + "hello",
+		{"by the media type of gRPC", "/live", []string{"content-type: application/grpc"}, agreed101 + "hello",
+			"200 hello", "101", true},
+		{"without proof", "/live", nil, strings.Replace(agreed101, "{ACCEPT}", "AAAAAAAAAAAAAAAAAAAAAAAAAAA=", 1) +
+			"hello",
 			"502 the backend's answer to the handshake of WebSocket does not fit the request", "502", true},
-		{"answered 200", "/live", nil, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "502 " + fmt.Sprintf(notOpened, 200), "502", true},
-		{"answered 200 by a stream", "/live", nil, "HTTP/1.1 200 OK\r\n\r\n{}", "502 " + fmt.Sprintf(notOpened, 200), "502", true},
-		{"answered 204", "/live", nil, "HTTP/1.1 204 No Content\r\n\r\n", "502 " + fmt.Sprintf(notOpened, 204), "502", true},
-		{"answered 200 in gRPC's media type", "/live", []string{"content-type: application/grpc"}, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+		{"answered 200", "/live", nil, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+			"502 " + fmt.Sprintf(notOpened, 200), "502", true},
+		{"answered 200 by a stream", "/live", nil, "HTTP/1.1 200 OK\r\n\r\n{}", "502 " + fmt.Sprintf(notOpened, 200),
+			"502", true},
+		{"answered 204", "/live", nil, "HTTP/1.1 204 No Content\r\n\r\n", "502 " + fmt.Sprintf(notOpened, 204), "502",
+			true},
+		{"answered 200 in gRPC's media type", "/live", []string{"content-type: application/grpc"},
+			"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
 			"502 " + fmt.Sprintf(notOpened, 200), "502", true},
 		{"redirected", "/live", nil, "HTTP/1.1 307 Temporary Redirect\r\nLocation: /other\r\nContent-Length: 2\r\n\r\n{}", "307 {}", "307", true},
-		{"refused by the backend", "/live", nil, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "404 the backend answered 404 Not Found", "404", true},
-		{"refused in gRPC's media type", "/api/v1/namespaces/a/configmaps/a", []string{"content-type: application/grpc"}, "",
+		{"refused by the backend", "/live", nil, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+			"404 the backend answered 404 Not Found", "404", true},
+		{"refused in gRPC's media type", "/api/v1/namespaces/a/configmaps/a",
+			[]string{"content-type: application/grpc"}, "",
 			"400 an upgrade to the protocol 'websocket' is not allowed for the path '/api/v1/namespaces/a/configmaps/a'", "400", false},
 		{"another protocol", "/live", nil, strings.Replace(agreed101, "Upgrade: websocket", "Upgrade: SPDY/3.1", 1),
 			"502 the backend gave an answer that is not valid HTTP: the answer switches to another protocol than the request asked for", "502", true},
@@ -83,7 +93,8 @@ func TestExtendedConnect(t *testing.T) {
 				_, _ = io.WriteString(c, strings.Replace(test.answer, "{ACCEPT}", acceptOf(head), 1))
 			})
 			client := h2test.Dial(t, address)
-			fields := []string{":method: CONNECT", ":protocol: websocket", ":scheme: http", ":path: " + test.path, ":authority: gw"}
+			fields := []string{":method: CONNECT", ":protocol: websocket", ":scheme: http", ":path: " + test.path,
+				":authority: gw"}
 			client.Head(t, 1, false, append(fields, test.more...)...)
 			answer := client.Read(t, 1)[1]
 			_ = client.Conn.Close()

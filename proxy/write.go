@@ -109,7 +109,8 @@ func retry(r *request, how write, warnings int) error {
 			return status.GenerateNameConflict(a.Info.GroupResource(), a.Info.Name, 1)
 		case err == storage.ErrConflict && isPinned(r, a) && !a.IsPinned && a.Existing.IsPinnedByHeader():
 			return status.PreconditionFailed(a.Info.GroupResource(), a.Info.Name, status.ModifiedMessage)
-		case err == storage.ErrConflict && (n == maxAttempts || isPinned(r, a)): // of a request that the server has authorized
+		case err == storage.ErrConflict && (n == maxAttempts || isPinned(r, a)):
+			// of a request that the server has authorized
 			return a.Conflict()
 		case err != storage.ErrNameTaken && err != storage.ErrConflict:
 			if err = orForbidden(r, err); r.permission.refusal != nil || !maySee(r) {

@@ -67,7 +67,8 @@ func (l *Lookup) Add(text string) *Lookup {
 	if err != nil {
 		panic(err)
 	}
-	l.objects = append(l.objects, object{version.Group, meta.Kind, meta.Metadata.Namespace, meta.Metadata.Name, Parse(text).Root()})
+	l.objects = append(l.objects, object{version.Group, meta.Kind, meta.Metadata.Namespace, meta.Metadata.Name,
+		Parse(text).Root()})
 	slices.SortStableFunc(l.objects, func(a, b object) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	})
@@ -89,7 +90,8 @@ func (l *Lookup) Namespaced(_ context.Context, kind schema.GroupVersionKind) (bo
 }
 
 // Object implements admission.Lookup.
-func (l *Lookup) Object(_ context.Context, kind schema.GroupVersionKind, namespace, name string) (document.Node, error) {
+func (l *Lookup) Object(_ context.Context, kind schema.GroupVersionKind, namespace,
+	name string) (document.Node, error) {
 	l.Asked++
 	for _, o := range l.objects {
 		if o.group == kind.Group && o.kind == kind.Kind && o.namespace == namespace && o.name == name {
@@ -100,11 +102,13 @@ func (l *Lookup) Object(_ context.Context, kind schema.GroupVersionKind, namespa
 }
 
 // Objects implements admission.Lookup.
-func (l *Lookup) Objects(_ context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]document.Node, error) {
+func (l *Lookup) Objects(_ context.Context, kind schema.GroupVersionKind, namespace string,
+	selector labels.Selector) ([]document.Node, error) {
 	l.Asked++
 	var found []document.Node
 	for _, o := range l.objects {
-		if o.group == kind.Group && o.kind == kind.Kind && o.namespace == namespace && selector.Matches(labelsOf(o.node)) {
+		if o.group == kind.Group && o.kind == kind.Kind && o.namespace == namespace &&
+			selector.Matches(labelsOf(o.node)) {
 			found = append(found, o.node)
 		}
 	}

@@ -107,8 +107,8 @@ func (c *checker) found(check Check, v document.Node, err *field.Error) {
 	c.record(c.actions[check], v, err, tried)
 }
 
-// record keeps a failure, which policies would refuse that are only tried. A failure of a value that an update leaves as it
-// was is only warned of.
+// record keeps a failure, which policies would refuse that are only tried. A failure of a value that an update leaves
+// as it was is only warned of.
 func (c *checker) record(action Action, v document.Node, err *field.Error, tried []*Trial) {
 	r := &c.result
 	warning := err.Error()

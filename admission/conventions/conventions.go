@@ -109,7 +109,8 @@ func Compile(s *Spec) (*Policy, field.ErrorList) {
 		}
 		program, err := compiler.MatchCondition(c.Expression)
 		if err != nil {
-			found = append(found, field.Invalid(spec.Child("matchConditions").Index(i).Child("expression"), c.Expression, err.Error()))
+			found = append(found, field.Invalid(spec.Child("matchConditions").Index(i).Child("expression"),
+				c.Expression, err.Error()))
 		}
 		p.conditions = append(p.conditions, program)
 	}

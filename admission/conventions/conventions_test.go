@@ -24,7 +24,8 @@ import (
 func attributes(t testing.TB, object string) *admission.Attributes {
 	t.Helper()
 	a := &admission.Attributes{
-		Info:      &resource.Info{Verb: resource.VerbCreate, IsResource: true, Group: "example.com", Version: "v1", Resource: "widgets", Namespace: "team-a"},
+		Info: &resource.Info{Verb: resource.VerbCreate, IsResource: true, Group: "example.com", Version: "v1",
+			Resource: "widgets", Namespace: "team-a"},
 		Operation: admission.Create,
 		User:      &identity.User{Name: "jane"},
 		Object:    admissiontest.Parse(object),
@@ -109,7 +110,8 @@ properties:
 func TestChecks(t *testing.T) {
 	good := `{type: Ready, status: "True", reason: AllUp, lastTransitionTime: "2024-05-17T09:30:00Z", message: "", observedGeneration: 3, x: 1}`
 	namespaces := &resource.Info{Verb: resource.VerbCreate, IsResource: true, Version: "v1", Resource: "namespaces"}
-	definitions := &resource.Info{Verb: resource.VerbCreate, IsResource: true, Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	definitions := &resource.Info{Verb: resource.VerbCreate, IsResource: true, Group: "apiextensions.k8s.io",
+		Version: "v1", Resource: "customresourcedefinitions"}
 	for _, c := range []struct {
 		name   string
 		check  Check
@@ -117,16 +119,21 @@ func TestChecks(t *testing.T) {
 		want   []string
 		how    func(*admission.Attributes, *Object)
 	}{
-		{name: "good conditions", check: Conditions, object: "status: {conditions: [" + good + ", " + strings.Replace(good, "Ready", "a.example.com/Ready2", 1) + "]}"},
+		{name: "good conditions", check: Conditions, object: "status: {conditions: [" + good + ", " +
+			strings.Replace(good, "Ready", "a.example.com/Ready2", 1) + "]}"},
 		{name: "no conditions", check: Conditions, object: "status: {conditions: []}"},
 		{name: "null conditions", check: Conditions, object: "status: {conditions: null}"},
 		{name: "no status", check: Conditions, object: "{}"},
 		{name: "conditions of something else", check: Conditions, object: "spec: {conditions: 1}"},
-		{name: "conditions that are no list", check: Conditions, object: "status: {conditions: {}}", want: []string{`status.conditions: Invalid value: "object": must be of type array`}},
-		{name: "a condition that is no object", check: Conditions, object: "status: {conditions: [Ready]}", want: []string{`status.conditions[0]: Invalid value: "string": must be of type object`}},
-		{name: "types twice", check: Conditions, object: "status: {conditions: [" + good + "," + good + "]}", want: []string{`status.conditions[1]: Duplicate value: {"type":"Ready"}`}},
+		{name: "conditions that are no list", check: Conditions, object: "status: {conditions: {}}",
+			want: []string{`status.conditions: Invalid value: "object": must be of type array`}},
+		{name: "a condition that is no object", check: Conditions, object: "status: {conditions: [Ready]}",
+			want: []string{`status.conditions[0]: Invalid value: "string": must be of type object`}},
+		{name: "types twice", check: Conditions, object: "status: {conditions: [" + good + "," + good + "]}",
+			want: []string{`status.conditions[1]: Duplicate value: {"type":"Ready"}`}},
 		{name: "an empty condition", check: Conditions, object: "status: {conditions: [{}]}", want: []string{
-			"status.conditions[0].type" + requiredDetail, "status.conditions[0].status" + requiredDetail, "status.conditions[0].reason" + requiredDetail,
+			"status.conditions[0].type" + requiredDetail, "status.conditions[0].status" + requiredDetail,
+			"status.conditions[0].reason" + requiredDetail,
 			"status.conditions[0].lastTransitionTime" + requiredDetail, "status.conditions[0].message" + requiredDetail,
 		}},
 		{name: "bad members", check: Conditions, object: `status: {conditions: [{type: ready, status: "Yes", reason: "", lastTransitionTime: "2024-05-17 09:30", message: 1}]}`, want: []string{
@@ -136,76 +143,110 @@ func TestChecks(t *testing.T) {
 			`status.conditions[0].lastTransitionTime: Invalid value: "2024-05-17 09:30"` + dateDetail,
 			`status.conditions[0].message: Invalid value: "number": must be of type string`,
 		}},
-		{name: "bad types", check: Conditions, object: "status: {conditions: [" + strings.Replace(good, "Ready", "Is-Ready", 1) + "," + strings.Replace(good, "Ready", "A_b/Ready", 1) + "," +
-			strings.Replace(good, "Ready", "a.b/c/Ready", 1) + "," + strings.Replace(good, "Ready", "example.com/", 1) + "]}", want: []string{
-			`status.conditions[0].type: Invalid value: "Is-Ready"` + typeDetail, `status.conditions[1].type: Invalid value: "A_b/Ready"` + typeDetail,
-			`status.conditions[2].type: Invalid value: "a.b/c/Ready"` + typeDetail, `status.conditions[3].type: Invalid value: "example.com/"` + typeDetail,
+		{name: "bad types", check: Conditions, object: "status: {conditions: [" +
+			strings.Replace(good, "Ready", "Is-Ready", 1) + "," + strings.Replace(good, "Ready", "A_b/Ready", 1) + "," +
+			strings.Replace(good, "Ready", "a.b/c/Ready", 1) + "," + strings.Replace(good, "Ready", "example.com/", 1) +
+			"]}", want: []string{
+			`status.conditions[0].type: Invalid value: "Is-Ready"` + typeDetail,
+			`status.conditions[1].type: Invalid value: "A_b/Ready"` + typeDetail,
+			`status.conditions[2].type: Invalid value: "a.b/c/Ready"` + typeDetail,
+			`status.conditions[3].type: Invalid value: "example.com/"` + typeDetail,
 		}},
-		{name: "the status is not written", check: Conditions, object: "status: {conditions: 1}", how: func(_ *admission.Attributes, o *Object) { o.Part = WithoutStatus }},
-		{name: "the status alone is written", check: Conditions, object: "status: {conditions: 1}", how: func(_ *admission.Attributes, o *Object) { o.Part = StatusAlone },
+		{name: "the status is not written", check: Conditions, object: "status: {conditions: 1}",
+			how: func(_ *admission.Attributes, o *Object) { o.Part = WithoutStatus }},
+		{name: "the status alone is written", check: Conditions, object: "status: {conditions: 1}",
+			how:  func(_ *admission.Attributes, o *Object) { o.Part = StatusAlone },
 			want: []string{`status.conditions: Invalid value: "number": must be of type array`}},
-		{name: "the status of an ordinary API", check: Conditions, object: "state: {now: {conditions: 1}}", how: func(_ *admission.Attributes, o *Object) { o.Bare, o.Status = true, []string{"state", "now"} },
+		{name: "the status of an ordinary API", check: Conditions, object: "state: {now: {conditions: 1}}",
+			how:  func(_ *admission.Attributes, o *Object) { o.Bare, o.Status = true, []string{"state", "now"} },
 			want: []string{`state.now.conditions: Invalid value: "number": must be of type array`}},
 
-		{name: "spec and status", check: TopLevelFields, object: "{apiVersion: a, kind: b, metadata: {}, spec: {}, status: {}}"},
-		{name: "beside spec and status", check: TopLevelFields, object: "{spec: {}, data: {}, more: 1, status: {}}", want: []string{"data" + topDetail, "more" + topDetail}},
-		{name: "beside a spec", check: TopLevelFields, object: "{spec: {}, data: {}}", how: func(_ *admission.Attributes, o *Object) { o.Status = nil }},
+		{name: "spec and status", check: TopLevelFields,
+			object: "{apiVersion: a, kind: b, metadata: {}, spec: {}, status: {}}"},
+		{name: "beside spec and status", check: TopLevelFields, object: "{spec: {}, data: {}, more: 1, status: {}}",
+			want: []string{"data" + topDetail, "more" + topDetail}},
+		{name: "beside a spec", check: TopLevelFields, object: "{spec: {}, data: {}}",
+			how: func(_ *admission.Attributes, o *Object) { o.Status = nil }},
 		{name: "beside a status", check: TopLevelFields, object: "{status: {}, data: {}}"},
-		{name: "beside a status that clients may not write", check: TopLevelFields, object: "{spec: {}, data: {}}", how: func(_ *admission.Attributes, o *Object) { o.Part = WithoutStatus },
+		{name: "beside a status that clients may not write", check: TopLevelFields, object: "{spec: {}, data: {}}",
+			how:  func(_ *admission.Attributes, o *Object) { o.Part = WithoutStatus },
 			want: []string{"data" + topDetail}},
 
 		{name: "keys", check: ReservedKeys, object: `metadata: {labels: {team: a, example.com/x: "1", app.kubernetes.io/name: n, notk8s.io/x: y, k8s.io: z}, annotations: {a/b: c}}`},
 		{name: "reserved keys", check: ReservedKeys, object: `metadata: {labels: {k8s.io/x: y, a.k8s.io/x: y}, annotations: {kubernetes.io/x: y, a.b.kubernetes.io/x: y}}`, want: []string{
 			"metadata.labels[a.k8s.io/x]" + keyDetail, "metadata.labels[k8s.io/x]" + keyDetail,
-			"metadata.annotations[a.b.kubernetes.io/x]" + keyDetail, "metadata.annotations[kubernetes.io/x]" + keyDetail,
+			"metadata.annotations[a.b.kubernetes.io/x]" + keyDetail, "metadata.annotations[kubernetes.io/x]" +
+				keyDetail,
 		}},
-		{name: "keys of the wrong type", check: ReservedKeys, object: "metadata: {labels: [k8s.io/x], annotations: null}"},
-		{name: "keys of an ordinary API", check: ReservedKeys, object: "metadata: {labels: {k8s.io/x: y}}", how: func(_ *admission.Attributes, o *Object) { o.Bare = true }},
+		{name: "keys of the wrong type", check: ReservedKeys,
+			object: "metadata: {labels: [k8s.io/x], annotations: null}"},
+		{name: "keys of an ordinary API", check: ReservedKeys, object: "metadata: {labels: {k8s.io/x: y}}",
+			how: func(_ *admission.Attributes, o *Object) { o.Bare = true }},
 
 		{name: "integers", check: FractionsInSpec, object: `{spec: {a: 1, b: -5, c: 1e3, d: "1.5", e: [2.0, 9007199254740993]}, data: 1.5, status: {a: 1.5}}`},
-		{name: "fractions", check: FractionsInSpec, object: `{"spec": {"a": 1.5, "b": [{"c": -0.25}], "d": 1e-3}}`, want: []string{
-			"spec.a: Invalid value: 1.5" + fractionDetail, "spec.b[0].c: Invalid value: -0.25" + fractionDetail, "spec.d: Invalid value: 0.001" + fractionDetail,
-		}},
-		{name: "fractions of an ordinary API", check: FractionsInSpec, object: "{a: 1.5, state: {now: 2.5}}", how: func(_ *admission.Attributes, o *Object) { o.Bare, o.Status = true, []string{"state"} },
+		{name: "fractions", check: FractionsInSpec, object: `{"spec": {"a": 1.5, "b": [{"c": -0.25}], "d": 1e-3}}`,
+			want: []string{
+				"spec.a: Invalid value: 1.5" + fractionDetail, "spec.b[0].c: Invalid value: -0.25" + fractionDetail,
+				"spec.d: Invalid value: 0.001" + fractionDetail,
+			}},
+		{name: "fractions of an ordinary API", check: FractionsInSpec, object: "{a: 1.5, state: {now: 2.5}}",
+			how:  func(_ *admission.Attributes, o *Object) { o.Bare, o.Status = true, []string{"state"} },
 			want: []string{"a: Invalid value: 1.5" + fractionDetail}},
 
 		{name: "safe integers", check: UnsafeIntegers, object: `{"spec": {"a": 9007199254740991, "b": -9007199254740991, "c": 1.5, "d": 0}, "metadata": {"generation": 9007199254740993}}`},
 		{name: "unsafe integers", check: UnsafeIntegers, object: `{"spec": {"a": 9007199254740992, "b": -9007199254740992, "c": 1e300, "d": 123456789012345678901234567890}, "data": [-1e16], "status": {"e": 9007199254740993}}`, want: []string{
 			"data[0]: Invalid value: -10000000000000000" + unsafeDetail,
-			"spec.a: Invalid value: 9007199254740992" + unsafeDetail, "spec.b: Invalid value: -9007199254740992" + unsafeDetail,
-			"spec.c: Invalid value: 1e+300" + unsafeDetail, "spec.d: Invalid value: 1.2345678901234568e+29" + unsafeDetail,
+			"spec.a: Invalid value: 9007199254740992" + unsafeDetail, "spec.b: Invalid value: -9007199254740992" +
+				unsafeDetail,
+			"spec.c: Invalid value: 1e+300" + unsafeDetail, "spec.d: Invalid value: 1.2345678901234568e+29" +
+				unsafeDetail,
 			"status.e: Invalid value: 9007199254740993" + unsafeDetail,
 		}},
-		{name: "numbers of the status alone", check: UnsafeIntegers, object: `{"spec": {"a": 9007199254740992}, "status": {"e": [9007199254740993]}}`, how: func(_ *admission.Attributes, o *Object) { o.Part = StatusAlone },
-			want: []string{"status.e[0]: Invalid value: 9007199254740993" + unsafeDetail}},
-		{name: "numbers without the status", check: UnsafeIntegers, object: `{"status": {"e": 9007199254740993}}`, how: func(_ *admission.Attributes, o *Object) { o.Part = WithoutStatus }},
-		{name: "numbers without the deeper status", check: UnsafeIntegers, object: `{"state": {"now": {"e": 9007199254740993}, "f": 9007199254740993}}`, how: func(_ *admission.Attributes, o *Object) {
-			o.Bare, o.Status, o.Part = true, []string{"state", "now"}, WithoutStatus
-		}, want: []string{"state.f: Invalid value: 9007199254740993" + unsafeDetail}},
+		{name: "numbers of the status alone", check: UnsafeIntegers,
+			object: `{"spec": {"a": 9007199254740992}, "status": {"e": [9007199254740993]}}`,
+			how:    func(_ *admission.Attributes, o *Object) { o.Part = StatusAlone },
+			want:   []string{"status.e[0]: Invalid value: 9007199254740993" + unsafeDetail}},
+		{name: "numbers without the status", check: UnsafeIntegers, object: `{"status": {"e": 9007199254740993}}`,
+			how: func(_ *admission.Attributes, o *Object) { o.Part = WithoutStatus }},
+		{name: "numbers without the deeper status", check: UnsafeIntegers,
+			object: `{"state": {"now": {"e": 9007199254740993}, "f": 9007199254740993}}`,
+			how: func(_ *admission.Attributes, o *Object) {
+				o.Bare, o.Status, o.Part = true, []string{"state", "now"}, WithoutStatus
+			}, want: []string{"state.f: Invalid value: 9007199254740993" + unsafeDetail}},
 
 		{name: "dates", check: Dates, object: `{spec: {startTime: "2024-05-17T09:30:00Z", time: "2024-05-17T09:30:00.123456789+02:00", endTime: null, at: x, since: "2024-05-17T09:30:00Z", leadTime: 3h, runtime: x, upTime: 5},
 			metadata: {creationTimestamp: x}}`},
 		{name: "bad dates", check: Dates, object: `{"spec": {"aTime": "2024-05-17", "bTimestamp": "", "time": "2024-05-17T09:30:00", "timestamp": "2024-05-17t09:30:00z", "cTime": "2024-02-30T09:30:00Z",
 			"since": "x", "byName": {"a": "y"}, "list": ["z"]}}`, want: []string{
 			`spec.aTime: Invalid value: "2024-05-17"` + dateDetail, `spec.bTimestamp: Invalid value: ""` + dateDetail,
-			`spec.byName[a]: Invalid value: "y"` + dateDetail, `spec.cTime: Invalid value: "2024-02-30T09:30:00Z"` + dateDetail,
+			`spec.byName[a]: Invalid value: "y"` + dateDetail, `spec.cTime: Invalid value: "2024-02-30T09:30:00Z"` +
+				dateDetail,
 			`spec.list[0]: Invalid value: "z"` + dateDetail, `spec.since: Invalid value: "x"` + dateDetail,
-			`spec.time: Invalid value: "2024-05-17T09:30:00"` + dateDetail, `spec.timestamp: Invalid value: "2024-05-17t09:30:00z"` + dateDetail,
+			`spec.time: Invalid value: "2024-05-17T09:30:00"` + dateDetail,
+			`spec.timestamp: Invalid value: "2024-05-17t09:30:00z"` + dateDetail,
 		}},
-		{name: "a long string", check: Dates, object: `{spec: {aTime: ` + strings.Repeat("x", 200) + "}}", want: []string{`spec.aTime: Invalid value: "` + strings.Repeat("x", 128) + `…"` + dateDetail}},
-		{name: "a long string of wide characters", check: Dates, object: `{spec: {aTime: x` + strings.Repeat("é", 100) + "}}", want: []string{`spec.aTime: Invalid value: "x` + strings.Repeat("é", 63) + `…"` + dateDetail}},
+		{name: "a long string", check: Dates, object: `{spec: {aTime: ` + strings.Repeat("x", 200) + "}}",
+			want: []string{`spec.aTime: Invalid value: "` + strings.Repeat("x", 128) + `…"` + dateDetail}},
+		{name: "a long string of wide characters", check: Dates, object: `{spec: {aTime: x` + strings.Repeat("é", 100) +
+			"}}", want: []string{`spec.aTime: Invalid value: "x` + strings.Repeat("é", 63) + `…"` + dateDetail}},
 
-		{name: "a namespace", check: ReservedNames, object: "metadata: {name: team-kube-a}", how: func(a *admission.Attributes, _ *Object) { a.Info = namespaces }},
-		{name: "a reserved namespace", check: ReservedNames, object: "metadata: {name: kube-a, generateName: kube-}", how: func(a *admission.Attributes, _ *Object) { a.Info = namespaces }, want: []string{
-			`metadata.name: Invalid value: "kube-a": may not begin with 'kube-', which is reserved for the namespaces of Kubernetes itself`,
-			`metadata.generateName: Invalid value: "kube-": may not begin with 'kube-', which is reserved for the namespaces of Kubernetes itself`,
-		}},
-		{name: "a namespace that is there", check: ReservedNames, object: "metadata: {name: kube-a}", how: func(a *admission.Attributes, _ *Object) { a.Info, a.Operation = namespaces, admission.Update }},
+		{name: "a namespace", check: ReservedNames, object: "metadata: {name: team-kube-a}",
+			how: func(a *admission.Attributes, _ *Object) { a.Info = namespaces }},
+		{name: "a reserved namespace", check: ReservedNames, object: "metadata: {name: kube-a, generateName: kube-}",
+			how: func(a *admission.Attributes, _ *Object) { a.Info = namespaces }, want: []string{
+				`metadata.name: Invalid value: "kube-a": may not begin with 'kube-', which is reserved for the namespaces of Kubernetes itself`,
+				`metadata.generateName: Invalid value: "kube-": may not begin with 'kube-', which is reserved for the namespaces of Kubernetes itself`,
+			}},
+		{name: "a namespace that is there", check: ReservedNames, object: "metadata: {name: kube-a}",
+			how: func(a *admission.Attributes, _ *Object) { a.Info, a.Operation = namespaces, admission.Update }},
 		{name: "another kube- name", check: ReservedNames, object: "metadata: {name: kube-a}"},
-		{name: "a group", check: ReservedNames, object: "spec: {group: widget.example.com}", how: func(a *admission.Attributes, _ *Object) { a.Info = definitions }},
-		{name: "a reserved group", check: ReservedNames, object: "spec: {group: x.k8s.io}", how: func(a *admission.Attributes, _ *Object) { a.Info = definitions },
+		{name: "a group", check: ReservedNames, object: "spec: {group: widget.example.com}",
+			how: func(a *admission.Attributes, _ *Object) { a.Info = definitions }},
+		{name: "a reserved group", check: ReservedNames, object: "spec: {group: x.k8s.io}",
+			how:  func(a *admission.Attributes, _ *Object) { a.Info = definitions },
 			want: []string{`spec.group: Invalid value: "x.k8s.io"` + groupDetail}},
-		{name: "a single word", check: ReservedNames, object: "spec: {group: widgets}", how: func(a *admission.Attributes, _ *Object) { a.Info = definitions },
+		{name: "a single word", check: ReservedNames, object: "spec: {group: widgets}",
+			how:  func(a *admission.Attributes, _ *Object) { a.Info = definitions },
 			want: []string{`spec.group: Invalid value: "widgets"` + groupDetail}},
 		{name: "a group that was approved", check: ReservedNames, object: "{metadata: {annotations: {api-approved.kubernetes.io: unapproved}}, spec: {group: x.k8s.io}}",
 			how: func(a *admission.Attributes, _ *Object) { a.Info = definitions }},
@@ -249,7 +290,8 @@ func TestUnchanged(t *testing.T) {
 	a.Operation = admission.Update
 	a.Old = admissiontest.Parse(`{"metadata":{"labels":{"k8s.io/x":"1","k8s.io/y":"1"}},"spec":{"a":1.5,"list":[0.5,2.5]},"data":{"n":1.0},"status":{"conditions":[{"type":"old"}]}}`)
 	defer a.Old.Release()
-	r, err := New([]*Policy{policy(t, everything)}).Check(t.Context(), a, Object{Root: a.Object.Root(), Old: a.Old.Root(), Status: []string{"status"}})
+	r, err := New([]*Policy{policy(t, everything)}).Check(t.Context(), a,
+		Object{Root: a.Object.Root(), Old: a.Old.Root(), Status: []string{"status"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,8 +303,10 @@ func TestUnchanged(t *testing.T) {
 		"warning: data" + topDetail,
 		"warning: metadata.labels[k8s.io/x]" + keyDetail,
 		`warning: status.conditions[1].type: Invalid value: "old"` + typeDetail,
-		"warning: status.conditions[1].status" + requiredDetail, "warning: status.conditions[1].reason" + requiredDetail,
-		"warning: status.conditions[1].lastTransitionTime" + requiredDetail, "warning: status.conditions[1].message" + requiredDetail,
+		"warning: status.conditions[1].status" + requiredDetail, "warning: status.conditions[1].reason" +
+			requiredDetail,
+		"warning: status.conditions[1].lastTransitionTime" + requiredDetail, "warning: status.conditions[1].message" +
+			requiredDetail,
 		"warning: spec.a: Invalid value: 1.5" + fractionDetail,
 		"warning: spec.list[0]: Invalid value: 0.5" + fractionDetail,
 	}
@@ -279,13 +323,18 @@ func TestStrictest(t *testing.T) {
 	one.Name, one.AllowedKeyPrefixes, one.Actions[FractionsInSpec] = "one", []string{"a.k8s.io", "c.k8s.io"}, Deny
 	two.Name, two.AllowedKeyPrefixes, two.Actions[FractionsInSpec] = "two", []string{"b.k8s.io", "c.k8s.io"}, Warn
 	other := only(UnsafeIntegers, Deny)
-	other.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{"*"}, Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"gadgets"}},
-	}}}}
+	other.MatchConstraints = &admissionv1.MatchResources{
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{"*"},
+			Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"},
+				Resources: []string{"gadgets"}},
+		}}}}
 	a := attributes(t, object)
-	for _, order := range [][]*Policy{{policy(t, one), policy(t, two), policy(t, other)}, {policy(t, two), policy(t, other), policy(t, one)}} {
+	for _, order := range [][]*Policy{{policy(t, one), policy(t, two), policy(t, other)},
+		{policy(t, two), policy(t, other), policy(t, one)}} {
 		r, err := New(order).Check(t.Context(), a, Object{Root: a.Object.Root()})
-		want := []string{"metadata.labels[a.k8s.io/x]" + keyDetail, "spec.a: Invalid value: 1.5" + fractionDetail, "warning: metadata.labels[b.k8s.io/x]" + keyDetail}
+		want := []string{"metadata.labels[a.k8s.io/x]" + keyDetail, "spec.a: Invalid value: 1.5" + fractionDetail,
+			"warning: metadata.labels[b.k8s.io/x]" + keyDetail}
 		if got := texts(r); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%v\n got %q\nwant %q", err, got, want)
 		}
@@ -295,9 +344,12 @@ func TestStrictest(t *testing.T) {
 // TestMatching: which requests a policy matches.
 func TestMatching(t *testing.T) {
 	rules := func(resources ...string) *admissionv1.MatchResources {
-		return &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"*"}, Resources: resources},
-		}}}}
+		return &admissionv1.MatchResources{
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule: admissionv1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"*"},
+					Resources: resources},
+			}}}}
 	}
 	for _, c := range []struct {
 		name       string
@@ -310,7 +362,8 @@ func TestMatching(t *testing.T) {
 		{name: "the resource", match: rules("widgets"), want: true},
 		{name: "another resource", match: rules("gadgets")},
 		{name: "its status", match: rules("widgets/status")},
-		{name: "conditions", conditions: []string{"request.userInfo.username == 'jane'", "object.spec.a > 1.0"}, want: true},
+		{name: "conditions", conditions: []string{"request.userInfo.username == 'jane'", "object.spec.a > 1.0"},
+			want: true},
 		{name: "a condition that is false", conditions: []string{"true", "request.userInfo.username == 'joe'"}},
 		{name: "a condition that fails", conditions: []string{"object.spec.missing == 1"}, want: true},
 		{name: "labels", selector: map[string]string{"a": "b"}},
@@ -319,10 +372,12 @@ func TestMatching(t *testing.T) {
 			s := only(FractionsInSpec, Deny)
 			s.MatchConstraints = c.match
 			if c.selector != nil {
-				s.MatchConstraints = &admissionv1.MatchResources{ObjectSelector: &metav1.LabelSelector{MatchLabels: c.selector}}
+				s.MatchConstraints = &admissionv1.MatchResources{
+					ObjectSelector: &metav1.LabelSelector{MatchLabels: c.selector}}
 			}
 			for i, expression := range c.conditions {
-				s.MatchConditions = append(s.MatchConditions, admissionv1.MatchCondition{Name: fmt.Sprint("c", i), Expression: expression})
+				s.MatchConditions = append(s.MatchConditions,
+					admissionv1.MatchCondition{Name: fmt.Sprint("c", i), Expression: expression})
 			}
 			a := attributes(t, "{spec: {a: 1.5}}")
 			r, err := New([]*Policy{policy(t, s)}).Check(t.Context(), a, Object{Root: a.Object.Root()})
@@ -348,7 +403,8 @@ func TestConcern(t *testing.T) {
 		{"", admission.Delete, p, false},
 		{"", admission.Create, New(nil), false},
 	} {
-		if got := c.policies.Concern(&resource.Info{Resource: "widgets", Subresource: c.subresource}, c.operation); got != c.want {
+		if got := c.policies.Concern(&resource.Info{Resource: "widgets", Subresource: c.subresource},
+			c.operation); got != c.want {
 			t.Errorf("%q, %v: %v", c.subresource, c.operation, got)
 		}
 	}
@@ -359,7 +415,8 @@ func TestMany(t *testing.T) {
 	object := `{"spec":[` + strings.Repeat("1.5,", 150) + `1.5]}`
 	for action, want := range map[Action]string{Warn: "warning: and 51 more", Deny: "and 51 more"} {
 		a := attributes(t, object)
-		r, err := New([]*Policy{policy(t, only(FractionsInSpec, action))}).Check(t.Context(), a, Object{Root: a.Object.Root()})
+		r, err := New([]*Policy{policy(t, only(FractionsInSpec, action))}).Check(t.Context(), a,
+			Object{Root: a.Object.Root()})
 		if got := texts(r); err != nil || len(got) != 101 || got[100] != want {
 			t.Errorf("%d texts, the last is %q, %v", len(got), got[len(got)-1], err)
 		}
@@ -373,8 +430,10 @@ func TestCompileFinds(t *testing.T) {
 	s.MatchConditions = []admissionv1.MatchCondition{{Name: "a", Expression: "1"}, {Name: "b"}}
 	_, errs := Compile(&s)
 	want := []string{
-		"spec.matchConstraints.resourceRules[0].operations", "spec.matchConstraints.resourceRules[0].apiGroups", "spec.matchConstraints.resourceRules[0].apiVersions",
-		"spec.matchConstraints.resourceRules[0].resources", "spec.matchConditions[1].expression", "spec.matchConditions[0].expression",
+		"spec.matchConstraints.resourceRules[0].operations", "spec.matchConstraints.resourceRules[0].apiGroups",
+		"spec.matchConstraints.resourceRules[0].apiVersions",
+		"spec.matchConstraints.resourceRules[0].resources", "spec.matchConditions[1].expression",
+		"spec.matchConditions[0].expression",
 	}
 	var got []string
 	for _, err := range errs {
@@ -391,7 +450,8 @@ func BenchmarkCheck(b *testing.B) {
 	for i := range everything.Actions {
 		everything.Actions[i] = Deny
 	}
-	d, err := document.Parse([]byte(`{"metadata":{"labels":{"a":"b","c":"d"}},"spec":{"list":[`+strings.Repeat(`{"name":"x","value":"0123456789","n":1},`, 40)+`{}]}}`), document.Limits{})
+	d, err := document.Parse([]byte(`{"metadata":{"labels":{"a":"b","c":"d"}},"spec":{"list":[`+
+		strings.Repeat(`{"name":"x","value":"0123456789","n":1},`, 40)+`{}]}}`), document.Limits{})
 	if err != nil {
 		b.Fatal(err)
 	}

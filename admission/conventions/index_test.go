@@ -39,17 +39,22 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 		if r.IntN(5) > 0 {
 			s.MatchConstraints = &admissionv1.MatchResources{}
 			for range r.IntN(3) {
-				s.MatchConstraints.ResourceRules = append(s.MatchConstraints.ResourceRules, admissionv1.NamedRuleWithOperations{
-					RuleWithOperations: admissionv1.RuleWithOperations{
-						Operations: []admissionv1.OperationType{admissionv1.OperationType(pick("*", "CREATE", "UPDATE"))},
-						Rule: admissionv1.Rule{
-							APIGroups: []string{pick("", "*", "apps")}, APIVersions: []string{pick("v1", "*", "v2")}, Resources: []string{pick("pods", "*", "pods/status", "*/*", "jobs")},
+				s.MatchConstraints.ResourceRules = append(s.MatchConstraints.ResourceRules,
+					admissionv1.NamedRuleWithOperations{
+						RuleWithOperations: admissionv1.RuleWithOperations{
+							Operations: []admissionv1.OperationType{
+								admissionv1.OperationType(pick("*", "CREATE", "UPDATE"))},
+							Rule: admissionv1.Rule{
+								APIGroups:   []string{pick("", "*", "apps")},
+								APIVersions: []string{pick("v1", "*", "v2")},
+								Resources:   []string{pick("pods", "*", "pods/status", "*/*", "jobs")},
+							},
 						},
-					},
-				})
+					})
 			}
 			if r.IntN(3) == 0 {
-				s.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": pick("team-a", "team-b")}}
+				s.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{
+					MatchLabels: map[string]string{"kubernetes.io/metadata.name": pick("team-a", "team-b")}}
 			}
 		}
 		p, errs := Compile(s)
@@ -61,10 +66,12 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 	policies := New(all)
 	for range 10 {
 		i := &resource.Info{
-			IsResource: true, Verb: resource.VerbUpdate, Version: "v1", Group: pick("", "apps"), Resource: pick("pods", "jobs"), Subresource: pick("", "", "status", "scale"),
+			IsResource: true, Verb: resource.VerbUpdate, Version: "v1", Group: pick("", "apps"),
+			Resource: pick("pods", "jobs"), Subresource: pick("", "", "status", "scale"),
 			Namespace: pick("team-a", ""), Name: "web",
 		}
-		a := &admission.Attributes{Info: i, Operation: admission.Update, Object: admissiontest.Parse("{metadata: {name: web}}")}
+		a := &admission.Attributes{Info: i, Operation: admission.Update,
+			Object: admissiontest.Parse("{metadata: {name: web}}")}
 		var want []*Policy
 		for _, p := range all {
 			if ok, err := p.matches(context.Background(), a); ok && err == nil && looksAt(i, a.Operation) {

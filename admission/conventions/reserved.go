@@ -66,7 +66,8 @@ func (c *checker) reservedKey(m document.Node, prefix string) {
 
 // isReserved reports whether a domain is one of the Kubernetes project.
 func isReserved(domain string) bool {
-	return domain == "kubernetes.io" || domain == "k8s.io" || strings.HasSuffix(domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io")
+	return domain == "kubernetes.io" || domain == "k8s.io" || strings.HasSuffix(domain, ".kubernetes.io") ||
+		strings.HasSuffix(domain, ".k8s.io")
 }
 
 // reservedNames looks at namespaces and definitions of resources that are created (RES-9).
@@ -78,7 +79,8 @@ func (c *checker) reservedNames() {
 	switch {
 	case info.IsNamespaces():
 		for _, key := range []string{"name", "generateName"} {
-			if v := at(c.Root, []string{"metadata", key}); v.Kind() == document.String && strings.HasPrefix(v.Str(), "kube-") {
+			if v := at(c.Root, []string{"metadata", key}); v.Kind() == document.String &&
+				strings.HasPrefix(v.Str(), "kube-") {
 				c.found(ReservedNames, v, c.invalid(v, "may not begin with 'kube-', which is reserved for the namespaces of Kubernetes itself"))
 			}
 		}
@@ -94,9 +96,11 @@ func (c *checker) reservedGroup(group document.Node) {
 	if group.Kind() != document.String || !isReserved(group.Str()) && strings.Contains(group.Str(), ".") {
 		return
 	}
-	if approved := at(c.Root, []string{"metadata", "annotations", approval}); approved.Kind() == document.String && approved.Str() != "" {
+	if approved := at(c.Root, []string{"metadata", "annotations", approval}); approved.Kind() == document.String &&
+		approved.Str() != "" {
 		return
 	}
-	c.found(ReservedNames, group, c.invalid(group, "must be a domain of its owner, such as 'widget.example.com': single words, "+
-		"and what is under 'k8s.io' and 'kubernetes.io', are reserved for the Kubernetes project"))
+	c.found(ReservedNames, group,
+		c.invalid(group, "must be a domain of its owner, such as 'widget.example.com': single words, "+
+			"and what is under 'k8s.io' and 'kubernetes.io', are reserved for the Kubernetes project"))
 }

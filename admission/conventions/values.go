@@ -75,8 +75,9 @@ func (c *checker) number(v document.Node, spec bool) {
 	if i, ok := v.Int64(); ok && i < safe && i > -safe {
 		return
 	} else if f, _ := v.Float64(); ok || f == math.Trunc(f) {
-		c.found(UnsafeIntegers, v, c.invalid(v, "must be greater than -9007199254740992 and less than 9007199254740992, "+
-			"because clients in JavaScript read other integers as another number; it may be a string instead"))
+		c.found(UnsafeIntegers, v,
+			c.invalid(v, "must be greater than -9007199254740992 and less than 9007199254740992, "+
+				"because clients in JavaScript read other integers as another number; it may be a string instead"))
 	} else if spec {
 		c.found(FractionsInSpec, v, c.invalid(v, "must be an integer, or a quantity in a string: a number with a fraction is not the same to every client"))
 	}

@@ -66,9 +66,10 @@ func New(o Options, sinks ...audit.Waiting) *Log {
 	l := &Log{options: o, labels: appendLabels(nil, o.Labels)}
 	l.buffers.New = func() any { return new([]byte) }
 	queue := audit.Options{
-		Mode: audit.Batch, QueueBytes: o.QueueBytes, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff, Attempts: math.MaxInt,
-		Dropped: func(sink string, events int, why error) { o.Dropped(sink, events, reasonOf(why)) },
-		Failed:  o.Failed,
+		Mode: audit.Batch, QueueBytes: o.QueueBytes, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
+		Attempts: math.MaxInt,
+		Dropped:  func(sink string, events int, why error) { o.Dropped(sink, events, reasonOf(why)) },
+		Failed:   o.Failed,
 	}
 	l.sinks = audit.New(queue, sinks...)
 	if o.Filter != nil {

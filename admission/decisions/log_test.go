@@ -51,7 +51,8 @@ func newTaker(t *testing.T, answer func(n int, w http.ResponseWriter) bool) *tak
 func (k *taker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.seen = append(k.seen, fmt.Sprint(r.Method, " ", r.URL.Path, " ", r.Header.Get("Content-Type"), " ", r.Header.Get("Content-Encoding"), " ", r.Header.Get("Authorization")))
+	k.seen = append(k.seen, fmt.Sprint(r.Method, " ", r.URL.Path, " ", r.Header.Get("Content-Type"), " ",
+		r.Header.Get("Content-Encoding"), " ", r.Header.Get("Authorization")))
 	if k.answer != nil && k.answer(len(k.seen), w) {
 		return
 	}
@@ -112,13 +113,16 @@ func (l *losses) String() string {
 
 func options(l *losses) Options {
 	return Options{
-		Labels: map[string]string{"b": "2", "a": `"1"`}, NewID: func(dst []byte) []byte { return append(dst, "an-id"...) },
-		QueueBytes: 1 << 20, MaxEventBytes: 4 << 10, Backoff: time.Millisecond, MaxBackoff: time.Millisecond, Dropped: l.dropped,
+		Labels:     map[string]string{"b": "2", "a": `"1"`},
+		NewID:      func(dst []byte) []byte { return append(dst, "an-id"...) },
+		QueueBytes: 1 << 20, MaxEventBytes: 4 << 10, Backoff: time.Millisecond, MaxBackoff: time.Millisecond,
+		Dropped: l.dropped,
 	}
 }
 
 func (k *taker) sink(l *losses, change func(s *Service)) audit.Waiting {
-	s := &Service{URL: k.URL + "/v1/", Timeout: testutil.Patience, Limit: 1 << 10, Patience: time.Millisecond, Dropped: l.dropped, Sent: func(bool) {}}
+	s := &Service{URL: k.URL + "/v1/", Timeout: testutil.Patience, Limit: 1 << 10, Patience: time.Millisecond,
+		Dropped: l.dropped, Sent: func(bool) {}}
 	if change != nil {
 		change(s)
 	}
@@ -129,7 +133,8 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 678, time.FixedZone("east", 3600))
 
 func evaluation(path string) *admission.Evaluation {
 	return &admission.Evaluation{
-		Kind: "RegoPolicy", Engine: "Rego", Policy: "tickets", Path: path, Input: text(`{"n":12345678901234567890}`), Result: text(`["no"]`),
+		Kind: "RegoPolicy", Engine: "Rego", Policy: "tickets", Path: path, Input: text(`{"n":12345678901234567890}`),
+		Result:  text(`["no"]`),
 		Actions: []string{"Deny"}, Violations: 1, Began: began, Took: 42,
 	}
 }
@@ -139,7 +144,8 @@ func TestEvent(t *testing.T) {
 	whole := evaluation("tickets/deny")
 	whole.Binding, whole.Bundle, whole.Revision, whole.Erased = "b", "team", "r1", []string{"/input/x"}
 	failed := evaluation("tickets/deny")
-	failed.Result, failed.Code, failed.Failure, failed.Bundle, failed.Violations = nil, "eval_conflict_error", "line\n\"two\"", "team", 0
+	failed.Result, failed.Code, failed.Failure, failed.Bundle, failed.Violations = nil, "eval_conflict_error",
+		"line\n\"two\"", "team", 0
 	const tail = `"requested_by":"192.0.2.1","timestamp":"2026-01-02T02:04:05.000000678Z","metrics":{"timer_rego_query_eval_ns":42},"req_id":7,"custom":{"kind":"RegoPolicy","policy":"tickets",`
 	for _, test := range []struct {
 		name string
@@ -152,7 +158,8 @@ func TestEvent(t *testing.T) {
 				`"input":{"n":12345678901234567890},"result":["no"],"erased":["/input/x"],` + tail + `"binding":"b","engine":"Rego","actions":["Deny"],"violations":1,"configuration":"0a1b","policies":"2c3d","request_id":"r"}}`},
 		{"failed", failed, Request{Number: 7, Client: "192.0.2.1"},
 			`{"labels":{"a":"\"1\"","b":"2"},"decision_id":"an-id","bundles":{"team":{}},"path":"tickets/deny","input":{"n":12345678901234567890},` +
-				`"error":{"code":"eval_conflict_error","message":"line\n\"two\""},` + tail + `"engine":"Rego","actions":["Deny"],"verdict":"Error"}}`},
+				`"error":{"code":"eval_conflict_error","message":"line\n\"two\""},` + tail +
+				`"engine":"Rego","actions":["Deny"],"verdict":"Error"}}`},
 	} {
 		var lost losses
 		l := New(options(&lost))
@@ -170,7 +177,8 @@ func TestEvent(t *testing.T) {
 func TestService(t *testing.T) {
 	var lost losses
 	k := newTaker(t, nil)
-	l := New(options(&lost), k.sink(&lost, func(s *Service) { s.Partition, s.Token = "team-a", func() string { return "t1" } }))
+	l := New(options(&lost),
+		k.sink(&lost, func(s *Service) { s.Partition, s.Token = "team-a", func() string { return "t1" } }))
 	for i := range 3 {
 		l.Add(evaluation(fmt.Sprint(i)), &Request{Number: l.NextRequest()})
 	}
@@ -221,7 +229,8 @@ func TestFaults(t *testing.T) {
 			if err := l.Close(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			if k.paths() != test.paths || lost.String() != test.lost || sent[false] != 1 || sent[true] != len(test.paths) {
+			if k.paths() != test.paths || lost.String() != test.lost || sent[false] != 1 ||
+				sent[true] != len(test.paths) {
 				t.Errorf("the service has %q, lost: %q, sent: %v", k.paths(), &lost, sent)
 			}
 		})
@@ -359,7 +368,8 @@ func TestSizes(t *testing.T) {
 				continue
 			}
 			erased := fmt.Sprint(event["erased"])
-			if event["input"] != nil || !strings.HasPrefix(erased, "[/input ") || !strings.HasSuffix(erased, " /result/b]") {
+			if event["input"] != nil || !strings.HasPrefix(erased, "[/input ") ||
+				!strings.HasSuffix(erased, " /result/b]") {
 				t.Errorf("the event is %v", event)
 			}
 		}

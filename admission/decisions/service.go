@@ -115,7 +115,8 @@ func (s *service) post(ctx context.Context, body []byte) error {
 	defer func() { _ = response.Body.Close() }() // it says nothing
 	_, _ = io.CopyN(io.Discard, response.Body, 4<<10)
 	switch code := response.StatusCode; code {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+		http.StatusUnprocessableEntity:
 		return fmt.Errorf("%w: it answered with code %d", errRefused, code)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		s.rest(ctx, response.Header.Get("Retry-After"))

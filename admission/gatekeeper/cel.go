@@ -45,21 +45,27 @@ func compileCEL(kind string, s *CELSource, path *field.Path) (*celEngine, field.
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: (*admissionv1.FailurePolicyType)(s.FailurePolicy),
 			ParamKind:     &admissionv1.ParamKind{APIVersion: Group + "/" + Version, Kind: kind},
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.OperationAll},
-				Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Scope: ptr.To(admissionv1.AllScopes)},
-			}}}},
+			MatchConstraints: &admissionv1.MatchResources{
+				ResourceRules: []admissionv1.NamedRuleWithOperations{
+					{RuleWithOperations: admissionv1.RuleWithOperations{
+						Operations: []admissionv1.OperationType{admissionv1.OperationAll},
+						Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"},
+							Resources: []string{"*/*"}, Scope: ptr.To(admissionv1.AllScopes)},
+					}}}},
 			Variables: append([]admissionv1.Variable{}, given...),
 		},
 	}
 	for _, c := range s.MatchConditions {
-		p.Spec.MatchConditions = append(p.Spec.MatchConditions, admissionv1.MatchCondition{Name: c.Name, Expression: c.Expression})
+		p.Spec.MatchConditions = append(p.Spec.MatchConditions,
+			admissionv1.MatchCondition{Name: c.Name, Expression: c.Expression})
 	}
 	for _, v := range s.Variables {
 		p.Spec.Variables = append(p.Spec.Variables, admissionv1.Variable{Name: v.Name, Expression: v.Expression})
 	}
 	for _, v := range s.Validations {
-		p.Spec.Validations = append(p.Spec.Validations, admissionv1.Validation{Expression: v.Expression, Message: v.Message, MessageExpression: v.MessageExpression})
+		p.Spec.Validations = append(p.Spec.Validations,
+			admissionv1.Validation{Expression: v.Expression, Message: v.Message,
+				MessageExpression: v.MessageExpression})
 	}
 	compiled, found := vap.Compiler{ComposedConditions: true}.Compile(p)
 	for _, err := range found {
@@ -99,7 +105,8 @@ func (s *CELSource) checkParams(compiled *vap.Policy, path *field.Path) (errs fi
 func checkNames(s *CELSource, path *field.Path) (errs field.ErrorList) {
 	refuse := func(list string, i int, name string, isTaken bool) {
 		if isTaken || strings.HasPrefix(name, reservedPrefix) {
-			errs = append(errs, field.Invalid(path.Child(list).Index(i).Child("name"), name, "must not be a name that Gatekeeper keeps for itself"))
+			errs = append(errs, field.Invalid(path.Child(list).Index(i).Child("name"), name,
+				"must not be a name that Gatekeeper keeps for itself"))
 		}
 	}
 	for i, c := range s.MatchConditions {

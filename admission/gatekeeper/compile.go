@@ -73,7 +73,8 @@ func (c *templateCompiler) names() {
 	case c.kind == "":
 		c.errs = append(c.errs, field.Required(path, "must be the kind of the constraints"))
 	case !strings.EqualFold(c.template.Name, c.kind):
-		c.refuse(field.NewPath("metadata", "name"), c.template.Name, fmt.Sprintf("must be '%s', the kind of the constraints in lower case", strings.ToLower(c.kind)))
+		c.refuse(field.NewPath("metadata", "name"), c.template.Name,
+			fmt.Sprintf("must be '%s', the kind of the constraints in lower case", strings.ToLower(c.kind)))
 	}
 }
 
@@ -104,13 +105,15 @@ func (c *templateCompiler) target() {
 	case preferred == celEngineName && expressions != nil:
 		c.engine = expressions
 	case preferred != "" && preferred != celEngineName && preferred != regoEngineName:
-		c.errs = append(c.errs, match.OneOf(preferred, field.NewPath("metadata", "annotations").Key(EngineAnnotation), regoEngineName, celEngineName)...)
+		c.errs = append(c.errs, match.OneOf(preferred, field.NewPath("metadata", "annotations").Key(EngineAnnotation),
+			regoEngineName, celEngineName)...)
 	case rego != nil:
 		c.engine = rego
 	case expressions != nil:
 		c.engine = expressions
 	case len(c.errs)+len(c.problems) == 0:
-		c.errs = append(c.errs, field.Required(path.Child("code"), "must have code for the engine Rego or K8sNativeValidation"))
+		c.errs = append(c.errs, field.Required(path.Child("code"),
+			"must have code for the engine Rego or K8sNativeValidation"))
 	}
 }
 
@@ -137,7 +140,8 @@ func (c *templateCompiler) setOperations(names []string, path *field.Path) {
 				c.refuse(path, names, "must not name other operations beside '*'")
 			}
 		default:
-			c.errs = append(c.errs, field.NotSupported(path.Index(i), name, []string{"*", "CREATE", "UPDATE", "DELETE", "CONNECT"}))
+			c.errs = append(c.errs, field.NotSupported(path.Index(i), name,
+				[]string{"*", "CREATE", "UPDATE", "DELETE", "CONNECT"}))
 		}
 	}
 }
@@ -237,7 +241,8 @@ func (c *templateCompiler) problem(path *field.Path, err error) {
 		return
 	}
 	for _, one := range all {
-		p := Problem{Path: path.String(), File: one.File, Line: one.Line, Column: one.Column, Text: one.Text, Message: one.Message}
+		p := Problem{Path: path.String(), File: one.File, Line: one.Line, Column: one.Column, Text: one.Text,
+			Message: one.Message}
 		if p.Line == 0 {
 			p.File, p.Line = c.place(p.Path)
 		}

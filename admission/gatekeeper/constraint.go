@@ -89,7 +89,8 @@ func (c *Constraint) IsIdle() bool { return len(c.actions) == 0 }
 
 // CompileConstraint compiles a constraint of a template. The document becomes the constraint's. With
 // findings the constraint is nil.
-func CompileConstraint(t *Template, name string, d *document.Document, resources match.Resources) (*Constraint, field.ErrorList) {
+func CompileConstraint(t *Template, name string, d *document.Document,
+	resources match.Resources) (*Constraint, field.ErrorList) {
 	if errs := t.complete(d); len(errs) > 0 {
 		return nil, errs
 	}
@@ -143,7 +144,8 @@ func (t *Template) complete(d *document.Document) (errs field.ErrorList) {
 func (t *Template) unknownFields(unknown *schema.Unknown) (errs field.ErrorList) {
 	for _, message := range unknown.Messages() {
 		path := strings.Trim(strings.TrimPrefix(message, "unknown field "), `"`)
-		err := field.Invalid(nil, field.OmitValueType{}, fmt.Sprintf("must not be set: constraints of the kind '%s' have no such field", t.kind))
+		err := field.Invalid(nil, field.OmitValueType{},
+			fmt.Sprintf("must not be set: constraints of the kind '%s' have no such field", t.kind))
 		err.Field = path
 		errs = append(errs, err)
 	}
@@ -159,20 +161,23 @@ func (c *Constraint) setActions(s *ConstraintSpec, path *field.Path) (errs field
 		return nil
 	case actionScoped:
 	default:
-		return vapmatch.OneOf(c.action, path.Child("enforcementAction"), actionDeny, actionDryRun, actionScoped, actionWarn)
+		return vapmatch.OneOf(c.action, path.Child("enforcementAction"), actionDeny, actionDryRun, actionScoped,
+			actionWarn)
 	}
 	path = path.Child("scopedEnforcementActions")
 	if s.ScopedEnforcementActions == nil {
 		return field.ErrorList{field.Required(path, "must be set for the enforcementAction scoped")}
 	}
 	for i, scoped := range s.ScopedEnforcementActions {
-		errs = append(errs, vapmatch.OneOf(scoped.Action, path.Index(i).Child("action"), actionDeny, actionDryRun, actionWarn)...)
+		errs = append(errs, vapmatch.OneOf(scoped.Action, path.Index(i).Child("action"), actionDeny, actionDryRun,
+			actionWarn)...)
 		points := path.Index(i).Child("enforcementPoints")
 		if len(scoped.EnforcementPoints) == 0 {
 			errs = append(errs, field.Required(points, "must name an enforcement point"))
 		}
 		for j, point := range scoped.EnforcementPoints {
-			errs = append(errs, vapmatch.OneOf(point.Name, points.Index(j).Child("name"), pointAll, pointAudit, pointGator, pointPolicy, pointWebhook)...)
+			errs = append(errs, vapmatch.OneOf(point.Name, points.Index(j).Child("name"), pointAll, pointAudit,
+				pointGator, pointPolicy, pointWebhook)...)
 			if c.isEnforcedAt(point.Name) && !slices.Contains(c.actions, scoped.Action) {
 				c.actions = append(c.actions, scoped.Action)
 			}

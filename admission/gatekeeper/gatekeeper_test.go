@@ -68,8 +68,8 @@ spec:
         - {expression: ' has(variables.anyObject.spec) '}
 `
 
-// conditionalTemplate has a match condition that reads variables. One of them is another value in validations, which see
-// the namespace.
+// conditionalTemplate has a match condition that reads variables. One of them is another value in validations, which
+// see the namespace.
 const conditionalTemplate = `apiVersion: templates.gatekeeper.sh/v1beta1
 kind: ConstraintTemplate
 metadata: {name: conditional}
@@ -117,8 +117,9 @@ func read(t testing.TB, text string) (*gatekeeper.Template, field.ErrorList, []g
 // constraintOf compiles a constraint.
 func constraintOf(t testing.TB, of *gatekeeper.Template, name, spec string) *gatekeeper.Constraint {
 	t.Helper()
-	one, errs := gatekeeper.CompileConstraint(of, name, admissiontest.Parse("{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: "+
-		of.Kind()+", metadata: {name: "+name+"}, spec: "+spec+"}"), pods)
+	one, errs := gatekeeper.CompileConstraint(of, name,
+		admissiontest.Parse("{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: "+
+			of.Kind()+", metadata: {name: "+name+"}, spec: "+spec+"}"), pods)
 	if one == nil {
 		t.Fatal(errs)
 	}
@@ -126,7 +127,8 @@ func constraintOf(t testing.TB, of *gatekeeper.Template, name, spec string) *gat
 }
 
 // system compiles templates and constraints.
-func system(t testing.TB, templates []string, constraints []constraint, excluded []match.Wildcard, inventory *gatekeeper.Inventory) *gatekeeper.System {
+func system(t testing.TB, templates []string, constraints []constraint, excluded []match.Wildcard,
+	inventory *gatekeeper.Inventory) *gatekeeper.System {
 	t.Helper()
 	kinds := map[string]*gatekeeper.Template{}
 	for _, text := range templates {
@@ -207,7 +209,8 @@ func TestConstraints(t *testing.T) {
 			said + "[b] a of 3\n[a] hello\n[b] hello\n[a] m of 5\n[b] z of 3"},
 		"warn": {[]constraint{{"Check", "b", "{enforcementAction: warn}"}}, pod, "", admission.Create,
 			"warning: [b] hello"},
-		"dryrun": {[]constraint{{"Check", "b", "{enforcementAction: dryrun}"}}, pod, "", admission.Create, "noted: hello"},
+		"dryrun": {[]constraint{{"Check", "b", "{enforcementAction: dryrun}"}}, pod, "", admission.Create,
+			"noted: hello"},
 		"scoped": {[]constraint{{"Check", "b",
 			"{enforcementAction: scoped, scopedEnforcementActions: [{action: warn, enforcementPoints: [{name: '*'}]}, {action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}]}"}},
 			pod, "", admission.Create,
@@ -230,7 +233,8 @@ func TestConstraints(t *testing.T) {
 			""},
 		"excluded": {[]constraint{{"Check", "b", "{match: {excludedNamespaces: ['*-a']}}"}}, pod, "",
 			admission.Create, ""},
-		"namespace selector": {[]constraint{{"Check", "b", "{match: {namespaceSelector: {matchLabels: {tier: prod}}}}"}},
+		"namespace selector": {
+			[]constraint{{"Check", "b", "{match: {namespaceSelector: {matchLabels: {tier: prod}}}}"}},
 			pod, "", admission.Create, said + "[b] hello"},
 		"selected by labels": {[]constraint{{"Check", "b", "{match: {namespaceSelector: {matchLabels: {tier: dev}}}}"}},
 			pod, "", admission.Create, ""},
@@ -263,7 +267,8 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestWhatIsReviewed: requests in excluded namespaces, and for subresources that Gatekeeper's webhook is not asked about, pass.
+// TestWhatIsReviewed: requests in excluded namespaces, and for subresources that Gatekeeper's webhook is not asked
+// about, pass.
 func TestWhatIsReviewed(t *testing.T) {
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {say: hello}}}"
 	for _, c := range []struct {
@@ -286,7 +291,8 @@ func TestWhatIsReviewed(t *testing.T) {
 			t.Errorf("%+v: is excluded: %v", c, !c.want)
 		}
 		reasons := s.Reasons(t.Context(), a)
-		if c.resource == "services" && c.subresource == "scale" && reasons[0].Because != "Gatekeeper's webhook is not asked about the subresource 'scale'" {
+		if c.resource == "services" && c.subresource == "scale" &&
+			reasons[0].Because != "Gatekeeper's webhook is not asked about the subresource 'scale'" {
 			t.Errorf("%+v: the reasons are %+v", c, reasons)
 		}
 		if (len(reasons) == 0) != c.want {
@@ -297,7 +303,8 @@ func TestWhatIsReviewed(t *testing.T) {
 			t.Errorf("%+v: the applicabilities are %+v", c, applicabilities)
 		}
 	}
-	if got := verdict(system(t, []string{checkTemplate}, []constraint{{"Check", "b", "{}"}}, nil, nil), review(t, admission.Delete, "", "")); got != "" {
+	if got := verdict(system(t, []string{checkTemplate}, []constraint{{"Check", "b", "{}"}}, nil, nil),
+		review(t, admission.Delete, "", "")); got != "" {
 		t.Errorf("a request without objects: %q", got)
 	}
 }
@@ -318,7 +325,8 @@ func TestNeeds(t *testing.T) {
 		{namespaced, "{match: {" + kinds + "}}", false, false, true},
 		{stored, "{match: {" + kinds + "}}", true, false, false},
 		{celTemplate, "{match: {" + kinds + "}}", false, true, false},
-		{strings.Replace(celTemplate, "has(variables.anyObject.spec)", "oldObject == null", 1), "{match: {" + kinds + "}}",
+		{strings.Replace(celTemplate, "has(variables.anyObject.spec)", "oldObject == null", 1), "{match: {" + kinds +
+			"}}",
 			true, true, false},
 		{conditionalTemplate, "{match: {" + kinds + "}, parameters: {most: 1}}", false, false, true},
 	} {
@@ -334,8 +342,10 @@ func TestNeeds(t *testing.T) {
 		}
 		concerned, old := needs(admission.Update)
 		onDelete, oldOnDelete := needs(admission.Delete)
-		if !concerned || old != c.old || onDelete != c.deleted || oldOnDelete != c.deleted || s.References().Namespaces != c.namespace {
-			t.Errorf("%s %s: concerned %v, old %v, deletions %v %v, namespaces %v", name, c.spec, concerned, old, onDelete,
+		if !concerned || old != c.old || onDelete != c.deleted || oldOnDelete != c.deleted ||
+			s.References().Namespaces != c.namespace {
+			t.Errorf("%s %s: concerned %v, old %v, deletions %v %v, namespaces %v", name, c.spec, concerned, old,
+				onDelete,
 				oldOnDelete, s.References().Namespaces)
 		}
 	}
@@ -355,7 +365,8 @@ func TestInventory(t *testing.T) {
 	} {
 		objects = append(objects, admissiontest.Parse(text).Root())
 	}
-	live := []document.Node{admissiontest.Parse("{apiVersion: v1, kind: Service, metadata: {name: live, namespace: team-a}}").Root()}
+	live := []document.Node{
+		admissiontest.Parse("{apiVersion: v1, kind: Service, metadata: {name: live, namespace: team-a}}").Root()}
 	service := apischema.GroupVersionKind{Version: "v1", Kind: "Service"}
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: web}}"
 	for name, c := range map[string]struct {
@@ -386,7 +397,9 @@ func TestInventory(t *testing.T) {
 		&gatekeeper.Inventory{Sources: []string{"services"}})
 	for _, want := range []string{"live", "later", "last"} {
 		a := review(t, admission.Create, pod, "")
-		a.Lookup.(*admissiontest.Lookup).Known["services"] = []document.Node{admissiontest.Parse("{apiVersion: v1, kind: Service, metadata: {name: " + want + ", namespace: team-a}}").Root()}
+		a.Lookup.(*admissiontest.Lookup).Known["services"] = []document.Node{
+			admissiontest.Parse("{apiVersion: v1, kind: Service, metadata: {name: " + want +
+				", namespace: team-a}}").Root()}
 		if got := verdict(s, a); got != said+"[c] v1 "+want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -411,7 +424,8 @@ func TestNamespaceObject(t *testing.T) {
 	s := system(t, []string{template, checkTemplate2}, []constraint{{"Check", "c", "{}"},
 		{"Other", "o", "{}"}}, nil, nil)
 	for namespace, want := range map[string]string{"team-a": "team-a of object", "": "none of object"} {
-		a := review(t, admission.Create, "{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {say: hi}}}", "")
+		a := review(t, admission.Create, "{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {say: hi}}}",
+			"")
 		a.Info.Namespace = namespace
 		if got := verdict(s, a); !strings.Contains(got, "[c] "+want) || !strings.Contains(got, "[o] hi") {
 			t.Errorf("%q: got %q, want %q", namespace, got, want)
@@ -428,7 +442,8 @@ func TestNamespaceObject(t *testing.T) {
 var checkTemplate2 = strings.NewReplacer("kind: Check", "kind: Other", "name: check",
 	"name: other").Replace(checkTemplate)
 
-// TestErrors: a violation names the rule's field, and what fails is a violation, unless errors of functions are let pass.
+// TestErrors: a violation names the rule's field, and what fails is a violation, unless errors of functions are let
+// pass.
 func TestErrors(t *testing.T) {
 	failing := strings.Replace(checkTemplate, "msg := said(input.review.object)",
 		`msg := "a"; to_number(input.review.object.kind) > 1`, 1)
@@ -458,7 +473,8 @@ func TestErrors(t *testing.T) {
 		a := review(t, admission.Create, pod, "")
 		a.Bind()
 		var r admission.Report
-		if err := system(t, []string{c.template}, []constraint{{"Check", "c", "{}"}}, nil, nil).Validate(context.Background(), a, &r); err != nil {
+		if err := system(t, []string{c.template}, []constraint{{"Check", "c", "{}"}}, nil,
+			nil).Validate(context.Background(), a, &r); err != nil {
 			t.Fatal(err)
 		}
 		if relaxed := r.RelaxedErrors(); (len(relaxed) == 1) != c.lenient || c.lenient && relaxed[0].Policy != "Check" {
@@ -482,7 +498,8 @@ func TestTemplates(t *testing.T) {
 		"right": {checkTemplate, ""}, "expressions": {celTemplate, ""}, "both": {both, ""}, "engine": {annotated(both,
 			gatekeeper.EngineAnnotation, "K8sNativeValidation"), ""},
 		"other engine": {annotated(both, gatekeeper.EngineAnnotation, "Rego"), ""}, "unknown engine": {annotated(both,
-			gatekeeper.EngineAnnotation, "None"), "metadata.annotations[admission-gateway.io/engine]: Unsupported value"},
+			gatekeeper.EngineAnnotation, "None"),
+			"metadata.annotations[admission-gateway.io/engine]: Unsupported value"},
 		"builtin errors": {strings.Replace(checkTemplate, "{name: check}",
 			"{name: check, annotations: {admission-gateway.io/builtin-errors: Never}}", 1),
 			"metadata.annotations[admission-gateway.io/builtin-errors]: Unsupported value"},
@@ -546,14 +563,16 @@ func TestTemplates(t *testing.T) {
 		for _, p := range problems {
 			all = append(all, fmt.Sprintf("%s:%d %s %s", p.File, p.Line, p.Path, p.Message))
 		}
-		if got := strings.Join(all, "; "); (template == nil) != (len(all) > 0) || (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
+		if got := strings.Join(all, "; "); (template == nil) != (len(all) > 0) || (c.want == "") != (got == "") ||
+			!strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
 		}
 	}
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: web}}"
 	for text, want := range map[string]string{both: said + "[l] rego", annotated(both, gatekeeper.EngineAnnotation,
 		"K8sNativeValidation"): said + "[l] at most 2\n[l] failed expression: has(variables.anyObject.spec)"} {
-		if got := verdict(system(t, []string{text}, []constraint{{"Limit", "l", "{parameters: {most: 2}}"}}, nil, nil), review(t, admission.Create, pod, "")); got != want {
+		if got := verdict(system(t, []string{text}, []constraint{{"Limit", "l", "{parameters: {most: 2}}"}}, nil, nil),
+			review(t, admission.Create, pod, "")); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -598,16 +617,19 @@ func TestConstraintsThatAreWrong(t *testing.T) {
 			false},
 	} {
 		one, errs := gatekeeper.CompileConstraint(kinds[c.kind], "c",
-			admissiontest.Parse("{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: "+c.kind+", metadata: {name: c}, spec: "+c.spec+"}"),
+			admissiontest.Parse("{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: "+c.kind+
+				", metadata: {name: c}, spec: "+c.spec+"}"),
 			pods)
 		var all []string
 		for _, err := range errs {
 			all = append(all, err.Error())
 		}
-		if got := strings.Join(all, "; "); (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) || (one == nil) != (got != "") {
+		if got := strings.Join(all, "; "); (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) ||
+			(one == nil) != (got != "") {
 			t.Errorf("%s: got  %s\nwant %s", c.spec, got, c.want)
 		}
-		if one != nil && (one.IsIdle() != c.idle || (len(one.Rules()) == 0) != c.idle || one.Name() != c.kind+"/c" || one.FailurePolicy() != admission.Fail) {
+		if one != nil && (one.IsIdle() != c.idle || (len(one.Rules()) == 0) != c.idle || one.Name() != c.kind+"/c" ||
+			one.FailurePolicy() != admission.Fail) {
 			t.Errorf("%s: is idle: %v, %d rules", c.spec, one.IsIdle(), len(one.Rules()))
 		}
 	}
@@ -624,7 +646,8 @@ func TestParameters(t *testing.T) {
 			"{openAPIV3Schema: {type: object, properties: {b: {type: string}, a: {type: string}}}}", []string{"a", "b"}, true},
 		{"templates.gatekeeper.sh/v1",
 			"{legacySchema: true, openAPIV3Schema: {type: object, properties: {b: {type: string}}}}", []string{"b"}, false},
-		{"templates.gatekeeper.sh/v1beta1", "{openAPIV3Schema: {properties: {b: {type: string}}}}", []string{"b"}, false},
+		{"templates.gatekeeper.sh/v1beta1", "{openAPIV3Schema: {properties: {b: {type: string}}}}", []string{"b"},
+			false},
 		{"templates.gatekeeper.sh/v1beta1",
 			"{legacySchema: false, openAPIV3Schema: {type: object, properties: {b: {type: string}}}}", []string{"b"}, true},
 		{"templates.gatekeeper.sh/v1",
@@ -634,10 +657,12 @@ func TestParameters(t *testing.T) {
 		{"templates.gatekeeper.sh/v1", "{}", nil, false}, {"templates.gatekeeper.sh/v1beta1", "{}", nil, false},
 	} {
 		var template gatekeeper.ConstraintTemplate
-		if err := yaml.Unmarshal([]byte("apiVersion: "+c.version+"\nspec: {crd: {spec: {validation: "+c.validation+"}}}"), &template); err != nil {
+		if err := yaml.Unmarshal([]byte("apiVersion: "+c.version+"\nspec: {crd: {spec: {validation: "+c.validation+
+			"}}}"), &template); err != nil {
 			t.Fatal(err)
 		}
-		if names, isClosed := gatekeeper.Parameters(&template); !slices.Equal(names, c.names) || isClosed != c.isClosed {
+		if names, isClosed := gatekeeper.Parameters(&template); !slices.Equal(names, c.names) ||
+			isClosed != c.isClosed {
 			t.Errorf("%s %s: %v, closed %v", c.version, c.validation, names, isClosed)
 		}
 	}

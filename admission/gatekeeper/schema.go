@@ -48,7 +48,8 @@ func compileSchema(t *ConstraintTemplate) (*schema.Schema, field.ErrorList) {
 	props := base.DeepCopy()
 	parameters, err := parametersOf(t)
 	if err != nil {
-		return nil, field.ErrorList{field.Invalid(field.NewPath("spec", "crd", "spec", "validation", "openAPIV3Schema"), field.OmitValueType{}, err.Error())}
+		return nil, field.ErrorList{field.Invalid(field.NewPath("spec", "crd", "spec", "validation", "openAPIV3Schema"),
+			field.OmitValueType{}, err.Error())}
 	}
 	if parameters != nil {
 		props.Properties["spec"].Properties["parameters"] = *parameters
@@ -61,7 +62,8 @@ func compileSchema(t *ConstraintTemplate) (*schema.Schema, field.ErrorList) {
 			Group: Group,
 			Scope: apiextensionsv1.ClusterScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{
-				Kind: kind, ListKind: kind + "List", Plural: plural, Singular: plural, ShortNames: t.Spec.CRD.Spec.Names.ShortNames,
+				Kind: kind, ListKind: kind + "List", Plural: plural, Singular: plural,
+				ShortNames: t.Spec.CRD.Spec.Names.ShortNames,
 			},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: Version, Served: true, Storage: true,
@@ -79,7 +81,8 @@ func compileSchema(t *ConstraintTemplate) (*schema.Schema, field.ErrorList) {
 // inTemplate gives findings about the definition of the constraints the paths of the template.
 func inTemplate(errs field.ErrorList) field.ErrorList {
 	for _, err := range errs {
-		path := strings.Replace(err.Field, "spec.versions[0].schema.openAPIV3Schema", "spec.validation.openAPIV3Schema", 1)
+		path := strings.Replace(err.Field, "spec.versions[0].schema.openAPIV3Schema", "spec.validation.openAPIV3Schema",
+			1)
 		rest, ok := strings.CutPrefix(path, definitionPath)
 		switch {
 		case ok:
@@ -99,7 +102,8 @@ func Parameters(t *ConstraintTemplate) (names []string, isClosed bool) {
 	if err != nil || props == nil || len(props.Properties) == 0 {
 		return nil, false
 	}
-	return slices.Sorted(maps.Keys(props.Properties)), !ptr.Deref(props.XPreserveUnknownFields, false) && props.AdditionalProperties == nil
+	return slices.Sorted(maps.Keys(props.Properties)), !ptr.Deref(props.XPreserveUnknownFields, false) &&
+		props.AdditionalProperties == nil
 }
 
 // parametersOf is the schema of the parameters; nil if constraints have none.
@@ -130,7 +134,8 @@ func keepUnknown(props *apiextensionsv1.JSONSchemaProps) error {
 		props.XPreserveUnknownFields = ptr.To(true)
 	case "array":
 		if props.Items == nil {
-			props.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: ptr.To(true)}}
+			props.Items = &apiextensionsv1.JSONSchemaPropsOrArray{
+				Schema: &apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: ptr.To(true)}}
 		}
 	}
 	for name, property := range props.Properties {

@@ -146,7 +146,8 @@ func (s *System) Validate(ctx context.Context, a *admission.Attributes, r *admis
 }
 
 // findBy returns what is wrong by a constraint as its terms say, and whether it is only tried.
-func (c *Constraint) findBy(ctx context.Context, q *request, r *admission.Report) (found []violation, tried bool, err error) {
+func (c *Constraint) findBy(ctx context.Context, q *request,
+	r *admission.Report) (found []violation, tried bool, err error) {
 	if c.terms == nil {
 		found, err = c.find(ctx, q)
 		return found, false, err
@@ -206,7 +207,8 @@ func act(results []result, r *admission.Report) {
 				r.Warn(v.constraint.message(v.message))
 			case actionDryRun:
 				r.Audit(admission.AuditedFailure{
-					Message: v.message, Policy: v.constraint.template.kind, Binding: v.constraint.name, ValidationActions: v.constraint.actions,
+					Message: v.message, Policy: v.constraint.template.kind, Binding: v.constraint.name,
+					ValidationActions: v.constraint.actions,
 				})
 			}
 		}
@@ -222,8 +224,8 @@ func (v *result) denial() status.Denial {
 	}
 }
 
-// reviewed are the subresources that Gatekeeper's webhook is asked about, by their resources. The rules of the webhook name
-// them in every group.
+// reviewed are the subresources that Gatekeeper's webhook is asked about, by their resources. The rules of the webhook
+// name them in every group.
 var reviewed = map[string][]string{
 	"pods":                   {"ephemeralcontainers", "exec", "log", "eviction", "portforward", "proxy", "attach", "binding", "resize"},
 	"deployments":            {"scale"},

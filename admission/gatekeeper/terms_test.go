@@ -48,7 +48,8 @@ func (d *decisions) LogDecision(e *admission.Evaluation) {
 			has = append(has, part)
 		}
 	}
-	*d = append(*d, fmt.Sprintf("%s %s %s/%s %q %v, %d violations: %s; %s; %s", e.Kind, e.Engine, e.Policy, e.Binding, e.Path, e.Actions, e.Violations,
+	*d = append(*d, fmt.Sprintf("%s %s %s/%s %q %v, %d violations: %s; %s; %s", e.Kind, e.Engine, e.Policy, e.Binding,
+		e.Path, e.Actions, e.Violations,
 		text(e.Result), e.Failure, strings.Join(has, " ")))
 }
 
@@ -56,19 +57,22 @@ const webPod = "{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {
 
 // TestTerms: a constraint judges as its terms say: it is enforced, tried, or not asked.
 func TestTerms(t *testing.T) {
-	failing := strings.Replace(checkTemplate, "msg := said(input.review.object)", `msg := "a"; to_number(input.review.object.kind) > 1`, 1)
+	failing := strings.Replace(checkTemplate, "msg := said(input.review.object)",
+		`msg := "a"; to_number(input.review.object.kind) > 1`, 1)
 	for name, c := range map[string]struct {
 		template, spec string
 		terms          *terms
 		want           string
 		tried          string
 	}{
-		"enforced":      {checkTemplate, "{}", &terms{}, said + "[c] hello", "[]"},
-		"tried":         {checkTemplate, "{}", &terms{standing: admission.Standing{IsTried: true}}, "", "[true]"},
-		"excepted":      {checkTemplate, "{}", &terms{standing: admission.Standing{Exception: "e", Reason: "r"}}, "", "[]"},
-		"another kind":  {checkTemplate, "{match: {kinds: [{apiGroups: [''], kinds: [Service]}]}}", &terms{standing: admission.Standing{IsTried: true}}, "", "[]"},
-		"failing":       {failing, "{}", &terms{}, said + "[c] ", "[]"},
-		"tried to fail": {failing, "{}", &terms{standing: admission.Standing{IsTried: true}}, "", "[false]"}, // it is not known what it would say
+		"enforced": {checkTemplate, "{}", &terms{}, said + "[c] hello", "[]"},
+		"tried":    {checkTemplate, "{}", &terms{standing: admission.Standing{IsTried: true}}, "", "[true]"},
+		"excepted": {checkTemplate, "{}", &terms{standing: admission.Standing{Exception: "e", Reason: "r"}}, "", "[]"},
+		"another kind": {checkTemplate, "{match: {kinds: [{apiGroups: [''], kinds: [Service]}]}}",
+			&terms{standing: admission.Standing{IsTried: true}}, "", "[]"},
+		"failing": {failing, "{}", &terms{}, said + "[c] ", "[]"},
+		// it is not known what it would say
+		"tried to fail": {failing, "{}", &terms{standing: admission.Standing{IsTried: true}}, "", "[false]"},
 	} {
 		template, errs, problems := read(t, c.template)
 		if template == nil {
@@ -82,7 +86,8 @@ func TestTerms(t *testing.T) {
 		a := review(t, admission.Create, webPod, "")
 		a.Bind()
 		var r admission.Report
-		if err := gatekeeper.NewSystem([]*gatekeeper.Constraint{governed}, nil, nil).Validate(context.Background(), a, &r); err != nil {
+		if err := gatekeeper.NewSystem([]*gatekeeper.Constraint{governed}, nil, nil).Validate(context.Background(), a,
+			&r); err != nil {
 			t.Fatal(err)
 		}
 		got := ""
@@ -106,8 +111,10 @@ func TestTerms(t *testing.T) {
 
 // TestDecisions: each evaluation is logged, with what the template saw and found.
 func TestDecisions(t *testing.T) {
-	named := strings.Replace(checkTemplate, "msg := said(input.review.object)", "msg := input.review.namespaceObject.metadata.name", 1)
-	failing := strings.Replace(checkTemplate, "msg := said(input.review.object)", `msg := "a"; to_number(input.review.object.kind) > 1`, 1)
+	named := strings.Replace(checkTemplate, "msg := said(input.review.object)",
+		"msg := input.review.namespaceObject.metadata.name", 1)
+	failing := strings.Replace(checkTemplate, "msg := said(input.review.object)",
+		`msg := "a"; to_number(input.review.object.kind) > 1`, 1)
 	for _, c := range []struct{ template, kind, spec, want string }{
 		{checkTemplate, "Check", "{parameters: {words: [w]}}", `Constraint Rego Check/c "check/violation" [deny], 2 violations: [{"msg":"hello"},{"msg":"w of 3"}]; ; "words":["w"] "name":"web"`},
 		{named, "Check", "{enforcementAction: warn, parameters: {words: [w]}}", `Constraint Rego Check/c "check/violation" [warn], 2 violations: [{"msg":"team-a"},{"msg":"w of 3"}]; ; "words":["w"] "namespaceObject":{ "name":"web"`},

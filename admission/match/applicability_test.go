@@ -65,7 +65,8 @@ func TestApplicability(t *testing.T) {
 			t.Fatal(errs)
 		}
 		info := &resource.Info{
-			IsResource: true, Group: pick("apps", "extensions", ""), Version: pick("v1", "v1beta1"), Resource: pick("deployments", "pods"),
+			IsResource: true, Group: pick("apps", "extensions", ""), Version: pick("v1", "v1beta1"),
+			Resource:    pick("deployments", "pods"),
 			Subresource: pick("", "", "status"), Namespace: pick("team-a", "team-a", ""), Name: pick("web", "api", ""),
 		}
 		operation := []admission.Operation{admission.Create, admission.Update, admission.Delete}[r.IntN(3)]
@@ -73,31 +74,39 @@ func TestApplicability(t *testing.T) {
 		if collection {
 			info.Verb = resource.VerbDeleteCollection
 		}
-		o := m.Applicability(&admission.Attributes{Info: info, Operation: operation}, resource.Applicability{Applies: resource.Always})
+		o := m.Applicability(&admission.Attributes{Info: info, Operation: operation},
+			resource.Applicability{Applies: resource.Always})
 		seen[o.Applies]++
 		if excluded := m.Excludes(info, operation); excluded != (o.Applies == resource.Never) {
-			t.Fatalf("%s of %+v: excluded %v, and the applicability is %+v of %+v", operation, info, excluded, o, constraints)
+			t.Fatalf("%s of %+v: excluded %v, and the applicability is %+v of %+v", operation, info, excluded, o,
+				constraints)
 		}
-		if (o.Because == "") != (o.Applies == resource.Always) || strings.HasPrefix(o.Because, "if ") != (o.Applies == resource.Sometimes) {
+		if (o.Because == "") != (o.Applies == resource.Always) ||
+			strings.HasPrefix(o.Because, "if ") != (o.Applies == resource.Sometimes) {
 			t.Fatalf("the applicability is %+v", o)
 		}
-		for _, object := range []string{"{metadata: {name: web, labels: {tier: prod}}}", "{metadata: {name: api, labels: {tier: team-a}}}", "{}"} {
+		for _, object := range []string{"{metadata: {name: web, labels: {tier: prod}}}",
+			"{metadata: {name: api, labels: {tier: team-a}}}", "{}"} {
 			info := *info
 			if collection { // whose objects are judged one by one
 				if info.Verb = resource.VerbDelete; m.namespaces.Empty() {
 					info.Namespace = pick(info.Namespace, "team-a")
 				}
 			}
-			a := &admission.Attributes{Info: &info, Operation: operation, Object: admissiontest.Parse(object), Lookup: lookup}
+			a := &admission.Attributes{Info: &info, Operation: operation, Object: admissiontest.Parse(object),
+				Lookup: lookup}
 			_, matches, err := m.Matches(context.Background(), a)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if field, because := m.Why(context.Background(), a); matches != (because == "") || (because == "") != (field == "") {
-				t.Fatalf("%s of %+v with %s: matches %v, because %q is so: %q", operation, info, object, matches, field, because)
+			if field, because := m.Why(context.Background(), a); matches != (because == "") ||
+				(because == "") != (field == "") {
+				t.Fatalf("%s of %+v with %s: matches %v, because %q is so: %q", operation, info, object, matches, field,
+					because)
 			}
 			if o.Applies == resource.Always && !matches || o.Applies == resource.Never && matches {
-				t.Fatalf("%s of %+v with %s: matches %v, and the applicability is %+v of %+v", operation, info, object, matches, o, constraints)
+				t.Fatalf("%s of %+v with %s: matches %v, and the applicability is %+v of %+v", operation, info, object,
+					matches, o, constraints)
 			}
 		}
 	}

@@ -26,24 +26,25 @@ const (
 	namespaceSelector
 )
 
-// A reason says why a matcher does not match a request. The zero value says that it matches, as far as the request is known.
+// A reason says why a matcher does not match a request. The zero value says that it matches, as far as the request is
+// known.
 type reason struct {
 	clause clause // that does not fit
 	miss   miss   // what of the rule
 	rule   int32  // of the clause
 }
 
-// A matchResult is what a matcher says of a request as far as that is known. All that is said of a match comes from it: what is
-// excluded before anything is read, the match itself, the applicability and the explanation.
+// A matchResult is what a matcher says of a request as far as that is known. All that is said of a match comes from it:
+// what is excluded before anything is read, the match itself, the applicability and the explanation.
 type matchResult struct {
 	not  reason // why it does not match
 	open clause // clauses that have not been decided
-	// isUnsure says that to match the request may fail, or lead to another version of its resource: nothing that comes after
-	// may decide then.
+	// isUnsure says that to match the request may fail, or lead to another version of its resource: nothing that comes
+	// after may decide then.
 	isUnsure bool
 	nearest  reason // the rule that may match, if the rules are open
-	// other is the version of the request's resource that the rules name, to which the object has to be converted; nil is the
-	// request's own.
+	// other is the version of the request's resource that the rules name, to which the object has to be converted; nil
+	// is the request's own.
 	other *schema.GroupVersionResource
 	err   error // why it cannot be decided
 }
@@ -197,7 +198,8 @@ func findOther(ctx context.Context, rules []rule, q *matchRequest, f *found) {
 	for n := range rules {
 		for i := range equivalents {
 			other := &equivalents[i]
-			if r := &rules[n]; r.matchesGroup(other.Group) && r.miss(q, other.Group, other.Version, false) == missNothing {
+			if r := &rules[n]; r.matchesGroup(other.Group) &&
+				r.miss(q, other.Group, other.Version, false) == missNothing {
 				f.is, f.rule, f.other = Yes, int32(n), other
 				return
 			}

@@ -1,7 +1,7 @@
 package match
 
-// Known says how much of a request is known to a matcher that is asked about it. What is known early must not be decided
-// otherwise later: a matcher that knows less leaves more open.
+// Known says how much of a request is known to a matcher that is asked about it. What is known early must not be
+// decided otherwise later: a matcher that knows less leaves more open.
 type Known uint8
 
 const (

@@ -115,9 +115,11 @@ func (g *generator) selector(key string, values ...string) *metav1.LabelSelector
 	case 0:
 		s.MatchLabels = map[string]string{key: pick(g, values...)}
 	case 1:
-		s.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{pick(g, values...)}}}
+		s.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpNotIn,
+			Values: []string{pick(g, values...)}}}
 	case 2:
-		s.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: key, Operator: pick(g, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)}}
+		s.MatchExpressions = []metav1.LabelSelectorRequirement{
+			{Key: key, Operator: pick(g, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)}}
 	}
 	return s
 }
@@ -127,8 +129,10 @@ func (g *generator) rule() admissionv1.NamedRuleWithOperations {
 		Rule: admissionv1.Rule{
 			APIGroups:   g.some("", "apps", "events.k8s.io"),
 			APIVersions: g.some("v1", "v2"),
-			Resources:   g.some("deployments", "deployments/scale", "deployments/*", "*/status", "namespaces", "namespaces/status", "*/*", "events", "nodes"),
-			Scope:       pick(g, nil, new(admissionv1.AllScopes), new(admissionv1.NamespacedScope), new(admissionv1.ClusterScope)),
+			Resources: g.some("deployments", "deployments/scale", "deployments/*", "*/status", "namespaces",
+				"namespaces/status", "*/*", "events", "nodes"),
+			Scope: pick(g, nil, new(admissionv1.AllScopes), new(admissionv1.NamespacedScope),
+				new(admissionv1.ClusterScope)),
 		},
 	}}
 	for _, o := range g.some("CREATE", "UPDATE", "DELETE", "CONNECT") {
@@ -150,10 +154,12 @@ type request struct {
 }
 
 func (g *generator) request() request {
-	r := request{operation: pick(g, admission.Create, admission.Update, admission.Delete), name: pick(g, "web", "db", "team-a")}
+	r := request{operation: pick(g, admission.Create, admission.Update, admission.Delete),
+		name: pick(g, "web", "db", "team-a")}
 	switch g.IntN(5) {
 	case 0, 1:
-		r.resource, r.kind = schema.GroupVersionResource{Group: "apps", Version: pick(g, "v1", "v2"), Resource: "deployments"}, "Deployment"
+		r.resource, r.kind = schema.GroupVersionResource{Group: "apps", Version: pick(g, "v1", "v2"),
+			Resource: "deployments"}, "Deployment"
 		r.namespace = pick(g, "team-a", "team-b", "gone")
 	case 2:
 		r.resource, r.kind = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "Namespace"
@@ -162,7 +168,8 @@ func (g *generator) request() request {
 			r.namespace = r.name
 		}
 	case 3:
-		r.resource, r.kind = schema.GroupVersionResource{Group: pick(g, "", "events.k8s.io"), Version: "v1", Resource: "events"}, "Event"
+		r.resource, r.kind = schema.GroupVersionResource{Group: pick(g, "", "events.k8s.io"), Version: "v1",
+			Resource: "events"}, "Event"
 		r.namespace = pick(g, "team-a", "team-b")
 	case 4:
 		r.resource, r.kind = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, "Node"
@@ -171,7 +178,8 @@ func (g *generator) request() request {
 		r.subresource = pick(g, "", "", "status", "scale")
 	}
 	set := func() map[string]string {
-		return pick(g, map[string]string{}, map[string]string{"app": "web"}, map[string]string{"app": "db", "tier": "prod"}, map[string]string{"tier": "test"})
+		return pick(g, map[string]string{}, map[string]string{"app": "web"},
+			map[string]string{"app": "db", "tier": "prod"}, map[string]string{"tier": "test"})
 	}
 	if r.operation != admission.Delete {
 		r.object = set()
@@ -189,9 +197,11 @@ func (g *generator) request() request {
 func (r *request) equivalents() []schema.GroupVersionResource {
 	switch r.resource.Resource {
 	case "deployments":
-		return []schema.GroupVersionResource{{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "apps", Version: "v2", Resource: "deployments"}}
+		return []schema.GroupVersionResource{{Group: "apps", Version: "v1", Resource: "deployments"},
+			{Group: "apps", Version: "v2", Resource: "deployments"}}
 	case "events":
-		return []schema.GroupVersionResource{{Version: "v1", Resource: "events"}, {Group: "events.k8s.io", Version: "v1", Resource: "events"}}
+		return []schema.GroupVersionResource{{Version: "v1", Resource: "events"},
+			{Group: "events.k8s.io", Version: "v1", Resource: "events"}}
 	}
 	return []schema.GroupVersionResource{r.resource}
 }
@@ -213,7 +223,8 @@ func (r *request) ours(t *testing.T, m *admissionv1.MatchResources) string {
 	}
 	lookup := &admissiontest.Lookup{Others: r.equivalents()}
 	for name, set := range namespaces {
-		lookup.Add(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {tier: %s}}", name, set["tier"]))
+		lookup.Add(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {tier: %s}}", name,
+			set["tier"]))
 	}
 	a := &admission.Attributes{
 		Info: &resource.Info{Group: r.resource.Group, Version: r.resource.Version, Resource: r.resource.Resource,
@@ -240,10 +251,14 @@ func (r *request) ours(t *testing.T, m *admissionv1.MatchResources) string {
 	if matches {
 		indexed := false
 		for _, rule := range IndexRules(m) {
-			indexed = indexed || (rule.Group == "*" || rule.Group == r.resource.Group) && (rule.Resource == "*" || rule.Resource == r.resource.Resource) && rule.Operations&r.operation != 0 &&
+			indexed = indexed || (rule.Group == "*" || rule.Group == r.resource.Group) &&
+				(rule.Resource == "*" || rule.Resource == r.resource.Resource) && rule.Operations&r.operation != 0 &&
 				(len(rule.Versions) == 0 || slices.Contains(rule.Versions, r.resource.Version)) &&
-				(len(rule.Namespaces) == 0 || r.namespace == "" || r.resource.Resource == "namespaces" || slices.Contains(rule.Namespaces, r.namespace)) &&
-				(len(rule.Labels) == 0 || slices.ContainsFunc(rule.Labels, func(l admission.Label) bool { return has(r.object, l) || has(r.old, l) }))
+				(len(rule.Namespaces) == 0 || r.namespace == "" || r.resource.Resource == "namespaces" ||
+					slices.Contains(rule.Namespaces, r.namespace)) &&
+				(len(rule.Labels) == 0 ||
+					slices.ContainsFunc(rule.Labels,
+						func(l admission.Label) bool { return has(r.object, l) || has(r.old, l) }))
 		}
 		if !indexed {
 			t.Fatalf("the index does not find %+v by %s", r, m)
@@ -277,7 +292,8 @@ func (r *request) kubernetes(t *testing.T, m *admissionv1.MatchResources) string
 		u.SetLabels(set)
 		return u
 	}
-	attributes := kadmission.NewAttributesRecord(object(r.object), object(r.old), r.resource.GroupVersion().WithKind(r.kind), r.namespace, r.name, r.resource,
+	attributes := kadmission.NewAttributesRecord(object(r.object), object(r.old),
+		r.resource.GroupVersion().WithKind(r.kind), r.namespace, r.name, r.resource,
 		r.subresource, kadmission.Operation(r.operation.String()), nil, false, nil)
 	matches, as, _, err := matching.NewMatcher(lister{}, client{}).Matches(attributes, interfaces{of: r}, criteria{m})
 	return outcome(as, matches, err)

@@ -60,7 +60,8 @@ func New(m *admissionv1.MatchResources, targets []resource.Target, fldPath *fiel
 		targets:    targets,
 	}
 	compiled.namespaceByNameAlone = AsksForNames(compiled.namespaces)
-	compiled.byRules = len(targets)+len(compiled.excluded) == 0 && compiled.namespaces.Empty() && compiled.objects.Empty()
+	compiled.byRules = len(targets)+len(compiled.excluded) == 0 && compiled.namespaces.Empty() &&
+		compiled.objects.Empty()
 	return compiled, errs
 }
 
@@ -91,5 +92,6 @@ func neverAdmitted(group, resource string) bool {
 // matchesObject reports whether the object selector selects the object or the stored object, so
 // that no client escapes a policy by changing labels.
 func (m *Matcher) matchesObject(a *admission.Attributes) bool {
-	return m.objects.Empty() || a.Object != nil && admission.Selects(m.objects, a.Object.Root()) || a.Old != nil && admission.Selects(m.objects, a.Old.Root())
+	return m.objects.Empty() || a.Object != nil && admission.Selects(m.objects, a.Object.Root()) || a.Old != nil &&
+		admission.Selects(m.objects, a.Old.Root())
 }

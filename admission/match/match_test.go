@@ -15,10 +15,12 @@ import (
 )
 
 func deploymentRule(versions ...string) *admissionv1.MatchResources {
-	return &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{"*"},
-		Rule:       admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: versions, Resources: []string{"deployments"}},
-	}}}}
+	return &admissionv1.MatchResources{
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{"*"},
+			Rule: admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: versions,
+				Resources: []string{"deployments"}},
+		}}}}
 }
 
 func create(group, version, plural string, l admission.Lookup) *admission.Attributes {
@@ -52,7 +54,8 @@ func TestAsksForWhatItNeeds(t *testing.T) {
 		m, _ := New(c.constraints, nil, nil)
 		a := create(c.group, c.version, "deployments", lookup)
 		for range 2 { // what was looked up once is known
-			if _, matches, err := m.Matches(context.Background(), a); matches != c.matches || err != nil || lookup.Asked != c.asked {
+			if _, matches, err := m.Matches(context.Background(), a); matches != c.matches || err != nil ||
+				lookup.Asked != c.asked {
 				t.Errorf("%s: %v, %v after %d questions", c.name, matches, err, lookup.Asked)
 			}
 		}
@@ -78,7 +81,8 @@ func TestCannotTell(t *testing.T) {
 		constraints := deploymentRule("v1")
 		constraints.NamespaceSelector = c.selector
 		m, _ := New(constraints, nil, nil)
-		if _, matches, err := m.Matches(context.Background(), create("apps", c.version, "deployments", c.lookup)); matches || err == nil || err.Error() != c.want {
+		if _, matches, err := m.Matches(context.Background(),
+			create("apps", c.version, "deployments", c.lookup)); matches || err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, %v", c.name, matches, err)
 		}
 	}
@@ -86,18 +90,21 @@ func TestCannotTell(t *testing.T) {
 
 // TestReviewsAreNeverAdmitted: questions to kube-apiserver are no objects.
 func TestReviewsAreNeverAdmitted(t *testing.T) {
-	m, _ := New(&admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{"*"},
-		Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}},
-	}}}}, nil, nil)
+	m, _ := New(&admissionv1.MatchResources{
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{"*"},
+			Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}},
+		}}}}, nil, nil)
 	for r, want := range map[schema.GroupResource]bool{
-		{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:                false,
-		{Group: "authentication.k8s.io", Resource: "tokenreviews"}:                       false,
-		{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"}: true, // the gateway's own are files
+		{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}: false,
+		{Group: "authentication.k8s.io", Resource: "tokenreviews"}:        false,
+		// the gateway's own are files
+		{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"}: true,
 		{Group: "example.com", Resource: "tokenreviews"}:                                 true,
 		{Group: "apps", Resource: "deployments"}:                                         true,
 	} {
-		if _, matches, err := m.Matches(context.Background(), create(r.Group, "v1", r.Resource, nil)); matches != want || err != nil {
+		if _, matches, err := m.Matches(context.Background(),
+			create(r.Group, "v1", r.Resource, nil)); matches != want || err != nil {
 			t.Errorf("%s: %v, %v", r, matches, err)
 		}
 	}

@@ -11,16 +11,18 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 )
 
-// AsksForNames reports whether a selector of namespaces asks for nothing but their names, which every namespace has as a
-// label.
+// AsksForNames reports whether a selector of namespaces asks for nothing but their names, which every namespace has as
+// a label.
 func AsksForNames(s labels.Selector) bool {
 	requirements, _ := s.Requirements()
-	return !slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() != corev1.LabelMetadataName })
+	return !slices.ContainsFunc(requirements,
+		func(r labels.Requirement) bool { return r.Key() != corev1.LabelMetadataName })
 }
 
-// JudgeNamespace says whether a selector selects the namespace of a request, as far as that is known. One that asks for names
-// alone is decided by the name. The attributes may be nil if nothing but the URL is known.
-func JudgeNamespace(ctx context.Context, s labels.Selector, asksForNames bool, name string, known Known, a *admission.Attributes) (Verdict, error) {
+// JudgeNamespace says whether a selector selects the namespace of a request, as far as that is known. One that asks for
+// names alone is decided by the name. The attributes may be nil if nothing but the URL is known.
+func JudgeNamespace(ctx context.Context, s labels.Selector, asksForNames bool, name string, known Known,
+	a *admission.Attributes) (Verdict, error) {
 	switch {
 	case asksForNames:
 		return VerdictOf(s.Matches(NamespaceName(name))), nil

@@ -80,8 +80,8 @@ func split(name string) resourceName {
 	return resourceName{resource, subresource}
 }
 
-// IndexRules are the rules under which a [admission.Chain] finds a policy with these constraints. They may find more than
-// a [Matcher] of the constraints matches, never less.
+// IndexRules are the rules under which a [admission.Chain] finds a policy with these constraints. They may find more
+// than a [Matcher] of the constraints matches, never less.
 func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 	if m == nil {
 		return nil
@@ -90,7 +90,8 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 	namespaces, labels := NamesOf(m.NamespaceSelector), LabelsOf(m.ObjectSelector)
 	var versions []string
 	add := func(group string, name resourceName, operations admission.Operation) {
-		rule := admission.Rule{Group: group, Resource: name.resource, Operations: operations, Versions: versions, Namespaces: namespaces, Labels: labels}
+		rule := admission.Rule{Group: group, Resource: name.resource, Operations: operations, Versions: versions,
+			Namespaces: namespaces, Labels: labels}
 		if name.subresource != anyName {
 			rule.Subresources = []string{name.subresource}
 		}
@@ -169,7 +170,8 @@ func (r *rule) matchesGroup(group string) bool {
 
 func (r *rule) matchesResource(resource, subresource string) bool {
 	for _, n := range r.resources {
-		if (n.resource == anyName || n.resource == resource) && (n.subresource == anyName || n.subresource == subresource) {
+		if (n.resource == anyName || n.resource == resource) &&
+			(n.subresource == anyName || n.subresource == subresource) {
 			return true
 		}
 	}

@@ -17,16 +17,20 @@ func TestIndexRules(t *testing.T) {
 		want        []admission.Rule
 	}{
 		{`resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments, deployments/scale]}]`,
-			[]admission.Rule{{Group: "apps", Resource: "deployments", Subresources: []string{""}, Operations: 3}, {Group: "apps", Resource: "deployments", Subresources: []string{"scale"}, Operations: 3}}},
+			[]admission.Rule{{Group: "apps", Resource: "deployments", Subresources: []string{""}, Operations: 3},
+				{Group: "apps", Resource: "deployments", Subresources: []string{"scale"}, Operations: 3}}},
 		{`{matchPolicy: Exact, resourceRules: [{apiGroups: [apps, batch], apiVersions: [v1, v2], operations: ["*"], resources: ["*/status"]}]}`,
 			[]admission.Rule{
-				{Group: "apps", Resource: "*", Subresources: []string{"status"}, Operations: 15, Versions: []string{"v1", "v2"}},
-				{Group: "batch", Resource: "*", Subresources: []string{"status"}, Operations: 15, Versions: []string{"v1", "v2"}},
+				{Group: "apps", Resource: "*", Subresources: []string{"status"}, Operations: 15,
+					Versions: []string{"v1", "v2"}},
+				{Group: "batch", Resource: "*", Subresources: []string{"status"}, Operations: 15,
+					Versions: []string{"v1", "v2"}},
 			}},
 		{`{matchPolicy: Exact, resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [DELETE], resources: ["*"]}]}`,
 			[]admission.Rule{{Group: "*", Resource: "*", Subresources: []string{""}, Operations: 4}}},
 		{`resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [events]}]`,
-			[]admission.Rule{{Group: "", Resource: "events", Subresources: []string{""}, Operations: 1}, {Group: "events.k8s.io", Resource: "events", Subresources: []string{""}, Operations: 1}}},
+			[]admission.Rule{{Group: "", Resource: "events", Subresources: []string{""}, Operations: 1},
+				{Group: "events.k8s.io", Resource: "events", Subresources: []string{""}, Operations: 1}}},
 		{`{}`, []admission.Rule{{Group: "*", Resource: "*", Operations: 15}}},
 		{`namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: team-a}}`,
 			[]admission.Rule{{Group: "*", Resource: "*", Operations: 15, Namespaces: []string{"team-a"}}}},
@@ -35,11 +39,14 @@ func TestIndexRules(t *testing.T) {
 		{`namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [team-a]}]}`,
 			[]admission.Rule{{Group: "*", Resource: "*", Operations: 15}}},
 		{`namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: team-a, tier: prod}}`,
-			[]admission.Rule{{Group: "*", Resource: "*", Operations: 15}}}, // which labels a namespace has is not known here
+			// which labels a namespace has is not known here
+			[]admission.Rule{{Group: "*", Resource: "*", Operations: 15}}},
 		{`objectSelector: {matchLabels: {tier: prod, app: web}}`,
-			[]admission.Rule{{Group: "*", Resource: "*", Operations: 15, Labels: []admission.Label{{Key: "app", Value: "web"}}}}},
+			[]admission.Rule{{Group: "*", Resource: "*", Operations: 15,
+				Labels: []admission.Label{{Key: "app", Value: "web"}}}}},
 		{`objectSelector: {matchExpressions: [{key: a, operator: DoesNotExist}, {key: app, operator: In, values: [web, db]}]}`,
-			[]admission.Rule{{Group: "*", Resource: "*", Operations: 15, Labels: []admission.Label{{Key: "app", Value: "web"}, {Key: "app", Value: "db"}}}}},
+			[]admission.Rule{{Group: "*", Resource: "*", Operations: 15,
+				Labels: []admission.Label{{Key: "app", Value: "web"}, {Key: "app", Value: "db"}}}}},
 		{`objectSelector: {matchExpressions: [{key: app, operator: NotIn, values: [web]}]}`,
 			[]admission.Rule{{Group: "*", Resource: "*", Operations: 15}}},
 	} {

@@ -9,8 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// TargetsAnnotation is the annotation of policies and bindings whose kinds have no field for references to objects of Gateway
-// API. Its value is a list of them in JSON.
+// TargetsAnnotation is the annotation of policies and bindings whose kinds have no field for references to objects of
+// Gateway API. Its value is a list of them in JSON.
 const TargetsAnnotation = "admission-gateway.io/target-refs"
 
 // TargetsPath is its place in an object.
@@ -26,9 +26,11 @@ func TargetsIn(annotations map[string]string) ([]resource.Target, field.ErrorLis
 		return nil, nil
 	}
 	var refs []resource.TargetRef
-	strict, err := kjson.UnmarshalStrict([]byte(text), &refs, kjson.DisallowDuplicateFields, kjson.DisallowUnknownFields)
+	strict, err := kjson.UnmarshalStrict([]byte(text), &refs, kjson.DisallowDuplicateFields,
+		kjson.DisallowUnknownFields)
 	if err = errors.Join(append(strict, err)...); err != nil {
-		return nil, field.ErrorList{field.Invalid(TargetsPath, text, "must be a list of references in JSON: "+err.Error())}
+		return nil,
+			field.ErrorList{field.Invalid(TargetsPath, text, "must be a list of references in JSON: "+err.Error())}
 	}
 	var errs field.ErrorList
 	for i, r := range refs {
@@ -37,7 +39,8 @@ func TargetsIn(annotations map[string]string) ([]resource.Target, field.ErrorLis
 			errs = append(errs, field.NotSupported(path.Child("group"), r.Group, []string{targetGroup}))
 		}
 		if _, is := resource.TargetOf(r.Kind, r.Namespace, r.Name, r.SectionName); !is {
-			errs = append(errs, field.NotSupported(path.Child("kind"), r.Kind, []string{"Gateway", "HTTPRoute", "GRPCRoute"}))
+			errs = append(errs, field.NotSupported(path.Child("kind"), r.Kind,
+				[]string{"Gateway", "HTTPRoute", "GRPCRoute"}))
 		}
 		if r.Namespace == "" {
 			errs = append(errs, field.Required(path.Child("namespace"), ""))
@@ -47,7 +50,8 @@ func TargetsIn(annotations map[string]string) ([]resource.Target, field.ErrorLis
 		}
 	}
 	if len(refs) == 0 {
-		errs = append(errs, field.Required(TargetsPath, "must have a reference; without the annotation all requests are meant"))
+		errs = append(errs, field.Required(TargetsPath,
+			"must have a reference; without the annotation all requests are meant"))
 	}
 	if len(errs) > 0 {
 		return nil, errs

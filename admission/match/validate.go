@@ -20,14 +20,17 @@ const maxMatchConditions = 64
 func Validate(m *admissionv1.MatchResources, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if m.MatchPolicy != nil {
-		errs = append(errs, OneOf(*m.MatchPolicy, fldPath.Child("matchPolicy"), admissionv1.Exact, admissionv1.Equivalent)...)
+		errs = append(errs, OneOf(*m.MatchPolicy, fldPath.Child("matchPolicy"), admissionv1.Exact,
+			admissionv1.Equivalent)...)
 	}
 	options := metav1validation.LabelSelectorValidationOptions{}
 	if m.NamespaceSelector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(m.NamespaceSelector, options, fldPath.Child("namespaceSelector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(m.NamespaceSelector, options,
+			fldPath.Child("namespaceSelector"))...)
 	}
 	if m.ObjectSelector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(m.ObjectSelector, options, fldPath.Child("objectSelector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(m.ObjectSelector, options,
+			fldPath.Child("objectSelector"))...)
 	}
 	for i := range m.ResourceRules {
 		errs = append(errs, validateRule(&m.ResourceRules[i], fldPath.Child("resourceRules").Index(i))...)
@@ -45,17 +48,20 @@ func validateRule(r *admissionv1.NamedRuleWithOperations, fldPath *field.Path) f
 		errs = append(errs, field.Required(operations, ""))
 	}
 	if len(r.Operations) > 1 && slices.Contains(r.Operations, admissionv1.OperationAll) {
-		errs = append(errs, field.Invalid(operations, r.Operations, "if '*' is present, must not specify other operations"))
+		errs = append(errs, field.Invalid(operations, r.Operations,
+			"if '*' is present, must not specify other operations"))
 	}
 	for i, o := range r.Operations {
 		errs = append(errs, OneOf(o, operations.Index(i),
-			admissionv1.OperationAll, admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect)...)
+			admissionv1.OperationAll, admissionv1.Create, admissionv1.Update, admissionv1.Delete,
+			admissionv1.Connect)...)
 	}
 	errs = append(errs, validateNames(r.APIGroups, fldPath.Child("apiGroups"), "API groups", false)...)
 	errs = append(errs, validateNames(r.APIVersions, fldPath.Child("apiVersions"), "API versions", true)...)
 	errs = append(errs, validateResources(r.Resources, fldPath.Child("resources"))...)
 	if r.Scope != nil {
-		errs = append(errs, OneOf(*r.Scope, fldPath.Child("scope"), admissionv1.AllScopes, admissionv1.ClusterScope, admissionv1.NamespacedScope)...)
+		errs = append(errs, OneOf(*r.Scope, fldPath.Child("scope"), admissionv1.AllScopes, admissionv1.ClusterScope,
+			admissionv1.NamespacedScope)...)
 	}
 	seen := sets.New[string]()
 	for i, name := range r.ResourceNames {
@@ -87,8 +93,9 @@ func validateNames(names []string, fldPath *field.Path, what string, required bo
 	return errs
 }
 
-// validateResources refuses lists in which one entry is part of another, such as 'pods' beside '*'. As in kube-apiserver an
-// entry with a subresource is compared with those before it alone, and '*' with the last entry without a subresource.
+// validateResources refuses lists in which one entry is part of another, such as 'pods' beside '*'. As in
+// kube-apiserver an entry with a subresource is compared with those before it alone, and '*' with the last entry
+// without a subresource.
 func validateResources(resources []string, fldPath *field.Path) field.ErrorList {
 	if len(resources) == 0 {
 		return field.ErrorList{field.Required(fldPath, "")}
@@ -108,10 +115,12 @@ func validateResources(resources []string, fldPath *field.Path) field.ErrorList 
 			continue
 		}
 		if wholly.Has(of) {
-			errs = append(errs, field.Invalid(path, name, fmt.Sprintf("if '%s/*' is present, must not specify %s", of, name)))
+			errs = append(errs, field.Invalid(path, name, fmt.Sprintf("if '%s/*' is present, must not specify %s", of,
+				name)))
 		}
 		if everywhere.Has(subresource) {
-			errs = append(errs, field.Invalid(path, name, fmt.Sprintf("if '*/%s' is present, must not specify %s", subresource, name)))
+			errs = append(errs, field.Invalid(path, name,
+				fmt.Sprintf("if '*/%s' is present, must not specify %s", subresource, name)))
 		}
 		if subresource == anyName {
 			wholly.Insert(of)
@@ -124,7 +133,8 @@ func validateResources(resources []string, fldPath *field.Path) field.ErrorList 
 		errs = append(errs, field.Invalid(fldPath, resources, "if '*/*' is present, must not specify other resources"))
 	}
 	if isPlainLast && slices.Contains(resources, anyName) {
-		errs = append(errs, field.Invalid(fldPath, resources, "if '*' is present, must not specify other resources without subresources"))
+		errs = append(errs, field.Invalid(fldPath, resources,
+			"if '*' is present, must not specify other resources without subresources"))
 	}
 	return errs
 }

@@ -28,7 +28,8 @@ func ValidateVariables(variables []admissionv1.Variable, fldPath *field.Path) fi
 }
 
 // reserved are the words that CEL's grammar reserves.
-var reserved = sets.New("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
+var reserved = sets.New("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function",
+	"if",
 	"import", "let", "loop", "package", "namespace", "return", "var", "void", "while")
 
 // isIdentifier reports whether the text is an identifier of CEL: [_a-zA-Z][_a-zA-Z0-9]*, and no

@@ -37,7 +37,8 @@ var changes = []struct{ name, defaulting, policies string }{
 	{
 		"three-defaults",
 		"defaults: [{field: spec.color, value: red}, {field: 'metadata.labels[team]', valueExpression: object.metadata.namespace}, {field: 'spec.parts[*].kind', value: none}]",
-		"mutations:\n" + apply + `"has(object.spec.color) ? Object{} : Object{spec: Object.spec{color: 'red'}}"}` + "\n" +
+		"mutations:\n" + apply + `"has(object.spec.color) ? Object{} : Object{spec: Object.spec{color: 'red'}}"}` +
+			"\n" +
 			apply + `"has(object.metadata.labels.team) ? Object{} : Object{metadata: Object.metadata{labels: {'team': object.metadata.namespace}}}"}` + "\n" +
 			apply + `"Object{spec: Object.spec{parts: object.spec.parts.filter(p, !has(p.kind)).map(p, Object.spec.parts{name: p.name, kind: 'none'})}}"}`,
 	},
@@ -78,7 +79,8 @@ func BenchmarkMutations(b *testing.B) {
 				}
 				frame := cel.NewFrame(context.Background())
 				kind.object = d
-				one := admission.Attributes{Info: a.Info, Operation: a.Operation, User: user, Object: d, Lookup: a.Lookup, Frame: frame, Schema: kind}
+				one := admission.Attributes{Info: a.Info, Operation: a.Operation, User: user, Object: d,
+					Lookup: a.Lookup, Frame: frame, Schema: kind}
 				var r admission.Report
 				if err := chain.Mutate(context.Background(), &one, &r); err != nil {
 					b.Fatal(err)

@@ -51,7 +51,8 @@ func (p *DefaultingPolicy) Enabled() bool { return p.Spec.Mode != "Disabled" }
 
 // spec is the part of a policy that all kinds of policies have.
 func (p *DefaultingPolicy) spec() *policy.Spec {
-	s := &policy.Spec{Name: p.Name, MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, TargetRefs: p.Spec.TargetRefs}
+	s := &policy.Spec{Name: p.Name, MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions,
+		TargetRefs: p.Spec.TargetRefs}
 	if p.Spec.FailurePolicy != "" {
 		s.FailurePolicy = &p.Spec.FailurePolicy
 	}
@@ -144,7 +145,8 @@ func (c *defaultingCompiler) compile(d *Default, fldPath *field.Path) {
 			return p, err
 		}, d.ValueExpression, fldPath.Child("valueExpression"))
 	case s.Value == nil:
-		c.Errs = append(c.Errs, field.Required(fldPath.Child("value"), "must be set, other than to null, unless there is a `valueExpression`"))
+		c.Errs = append(c.Errs, field.Required(fldPath.Child("value"),
+			"must be set, other than to null, unless there is a `valueExpression`"))
 	default:
 		s.Kind = kindOf(s.Value)
 	}
@@ -152,7 +154,8 @@ func (c *defaultingCompiler) compile(d *Default, fldPath *field.Path) {
 		s.when = c.Program(c.cel.When, d.When, fldPath.Child("when"))
 	}
 	if s.Path != nil && s.Path.NamesItem() && s.Kind != document.Object && s.Kind != document.Invalid {
-		c.Errs = append(c.Errs, field.Invalid(fldPath.Child("field"), d.Field, "must not name an item of a list: `value` is no object"))
+		c.Errs = append(c.Errs, field.Invalid(fldPath.Child("field"), d.Field,
+			"must not name an item of a list: `value` is no object"))
 	}
 	c.policy.settings = append(c.policy.settings, s)
 }

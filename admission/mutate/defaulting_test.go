@@ -72,7 +72,8 @@ func TestDefaulting(t *testing.T) {
 		},
 		"what is given": {
 			policies: "defaults: [{field: spec.color, value: red}, {field: spec.nick, value: N1}, {field: spec.tags, value: [a]}, {field: spec.labels, value: {a: b}}, {field: spec.any.x.y, value: 1}]",
-			spec:     `{"color":"","nick":null,"tags":[],"labels":{},"any":{"x":false}}`, want: `{"any":{"x":false},"color":"","labels":{},"nick":null,"tags":[],"max":100}`,
+			spec:     `{"color":"","nick":null,"tags":[],"labels":{},"any":{"x":false}}`,
+			want:     `{"any":{"x":false},"color":"","labels":{},"nick":null,"tags":[],"max":100}`,
 		},
 		"the first policy by name wins": {
 			policies: "defaults: [{field: spec.color, value: red}]\n---\ndefaults: [{field: spec.color, value: blue}, {field: spec.nick, valueExpression: object.spec.color}]",
@@ -104,7 +105,8 @@ func TestDefaulting(t *testing.T) {
 			spec:     `{}`, want: `{"max":100,"color":"gold"}`,
 			prepare: func(_ *admission.Attributes, l *admissiontest.Lookup) {
 				l.Known = map[string][]document.Node{"classes": {
-					admissiontest.Parse(`{name: tin, isDefault: false, none: false}`).Root(), admissiontest.Parse(`{name: gold, isDefault: true, none: false}`).Root(),
+					admissiontest.Parse(`{name: tin, isDefault: false, none: false}`).Root(),
+					admissiontest.Parse(`{name: gold, isDefault: true, none: false}`).Root(),
 				}}
 			},
 		},
@@ -135,11 +137,13 @@ func TestDefaulting(t *testing.T) {
 		},
 		"an object that becomes too large": {
 			policies: "defaults: [{field: spec.any, valueExpression: '{\"x\": object.spec.steps, \"y\": object.spec.steps}'}]",
-			spec:     `{"steps":["` + strings.Repeat("x", document.DefaultBytes/2) + `"]}`, want: `413 the object as policies change it must be at most 3145728 bytes`,
+			spec:     `{"steps":["` + strings.Repeat("x", document.DefaultBytes/2) + `"]}`,
+			want:     `413 the object as policies change it must be at most 3145728 bytes`,
 		},
 		"a literal for many items": {
 			policies: "defaults: [{field: 'spec.parts[*].kind', value: " + strings.Repeat("x", 1000) + "}]",
-			spec:     `{"parts":[` + strings.Repeat(`{},`, 9999) + `{}]}`, want: `413 the object as policies change it must be at most 3145728 bytes`,
+			spec:     `{"parts":[` + strings.Repeat(`{},`, 9999) + `{}]}`,
+			want:     `413 the object as policies change it must be at most 3145728 bytes`,
 		},
 		"too much work": {
 			policies: "defaults: [{field: 'spec.parts[*].kind', valueExpression: 'object.spec.parts.all(a, object.spec.parts.all(b, a != b || a == b)) ? \"x\" : \"y\"'}]",
@@ -169,7 +173,8 @@ func TestDefaulting(t *testing.T) {
 		}
 		chain := admission.NewChain(defaultingPolicies(t, c.policies), nil)
 		got := outcome(chain, a)
-		if want := c.want; !strings.HasSuffix(got, want) || strings.HasPrefix(want, "4") != strings.HasPrefix(got, "4") {
+		if want := c.want; !strings.HasSuffix(got, want) ||
+			strings.HasPrefix(want, "4") != strings.HasPrefix(got, "4") {
 			t.Errorf("%s\ngot  %.2000s\nwant %s", name, got, want)
 			continue
 		}

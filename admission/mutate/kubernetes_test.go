@@ -49,10 +49,12 @@ func newKubernetes(t testing.TB, props *apiextensionsv1.JSONSchemaProps) *kubern
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.lab.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "lab.example.com",
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget",
+				ListKind: "WidgetList"},
 			Scope: apiextensionsv1.NamespaceScoped,
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
 			}},
 		},
 	}
@@ -100,19 +102,22 @@ func (k *kubernetes) GetEquivalentResourceMapper() runtime.EquivalentResourceMap
 }
 
 // hook compiles a policy as the plugin does when one is created.
-func hook(p *admissionv1.MutatingAdmissionPolicy, bindings ...*admissionv1.MutatingAdmissionPolicyBinding) mutating.PolicyHook {
+func hook(p *admissionv1.MutatingAdmissionPolicy,
+	bindings ...*admissionv1.MutatingAdmissionPolicyBinding) mutating.PolicyHook {
 	p, everything := p.DeepCopy(), &metav1.LabelSelector{}
 	p.Spec.MatchConstraints.NamespaceSelector = everything
 	if p.Spec.MatchConstraints.ObjectSelector == nil {
 		p.Spec.MatchConstraints.ObjectSelector = everything
 	}
 	declared := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
-	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	compiler, err := plugincel.NewCompositedCompiler(
+		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		panic(err)
 	}
 	for _, v := range p.Spec.Variables {
-		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, declared, environment.StoredExpressions)
+		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, declared,
+			environment.StoredExpressions)
 	}
 	evaluator := mutating.PolicyEvaluator{CompositedCompiler: compiler}
 	if len(p.Spec.MatchConditions) > 0 {
@@ -120,16 +125,20 @@ func hook(p *admissionv1.MutatingAdmissionPolicy, bindings ...*admissionv1.Mutat
 		for i := range p.Spec.MatchConditions {
 			conditions = append(conditions, (*matchconditions.MatchCondition)(&p.Spec.MatchConditions[i]))
 		}
-		evaluator.Matcher = matchconditions.NewMatcher(compiler.CompileCondition(conditions, declared, environment.StoredExpressions), p.Spec.FailurePolicy, "policy", "validate", p.Name)
+		evaluator.Matcher = matchconditions.NewMatcher(compiler.CompileCondition(conditions, declared,
+			environment.StoredExpressions), p.Spec.FailurePolicy, "policy", "validate", p.Name)
 	}
 	declared.HasPatchTypes = true
 	for _, m := range p.Spec.Mutations {
 		if m.JSONPatch != nil {
 			evaluator.Mutators = append(evaluator.Mutators, patch.NewJSONPatcher(
-				compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, declared, environment.StoredExpressions)))
+				compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression},
+					declared, environment.StoredExpressions)))
 		} else {
 			evaluator.Mutators = append(evaluator.Mutators, patch.NewApplyConfigurationPatcher(
-				compiler.CompileMutatingEvaluator(&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, declared, environment.StoredExpressions)))
+				compiler.CompileMutatingEvaluator(
+					&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, declared,
+					environment.StoredExpressions)))
 		}
 	}
 	return mutating.PolicyHook{Policy: p, Bindings: bindings, Evaluator: evaluator}
@@ -153,7 +162,8 @@ func (k *kubernetes) admit(object, old map[string]any, hooks []mutating.PolicyHo
 	if old != nil {
 		operation, oldObject = kadmission.Update, &unstructured.Unstructured{Object: old}
 	}
-	a := kadmission.NewAttributesRecord(o, oldObject, o.GroupVersionKind(), "team-a", o.GetName(), schema.GroupVersionResource{Group: "lab.example.com", Version: "v1", Resource: "widgets"}, "",
+	a := kadmission.NewAttributesRecord(o, oldObject, o.GroupVersionKind(), "team-a", o.GetName(),
+		schema.GroupVersionResource{Group: "lab.example.com", Version: "v1", Resource: "widgets"}, "",
 		operation, nil, false, &user.DefaultInfo{Name: "jane", Groups: []string{"dev"}})
 	dispatcher := mutating.NewDispatcher(nil, matching.NewMatcher(namespaces{}, nil), k)
 	ctx := context.Background()
@@ -180,10 +190,12 @@ func files(t testing.TB, text string) (policies []*admissionv1.MutatingAdmission
 		if p.Spec.MatchConstraints == nil {
 			p.Spec.MatchConstraints = &admissionv1.MatchResources{}
 		}
-		p.Spec.MatchConstraints.ResourceRules = []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.OperationAll},
-			Rule:       admissionv1.Rule{APIGroups: []string{"lab.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"widgets"}},
-		}}}
+		p.Spec.MatchConstraints.ResourceRules = []admissionv1.NamedRuleWithOperations{
+			{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.OperationAll},
+				Rule: admissionv1.Rule{APIGroups: []string{"lab.example.com"}, APIVersions: []string{"v1"},
+					Resources: []string{"widgets"}},
+			}}}
 		policies = append(policies, p)
 	}
 	return policies
@@ -191,7 +203,8 @@ func files(t testing.TB, text string) (policies []*admissionv1.MutatingAdmission
 
 func bindingOf(p *admissionv1.MutatingAdmissionPolicy) *admissionv1.MutatingAdmissionPolicyBinding {
 	return &admissionv1.MutatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: p.Name + "-b"}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: p.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name + "-b"},
+		Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: p.Name},
 	}
 }
 
@@ -211,11 +224,14 @@ func TestValuesLikeKubernetes(t *testing.T) {
 	k, props := newWidgets(t)
 	var texts []string
 	for _, value := range values {
-		for _, field := range []string{"any: Object.spec.any{v: %s}", "labels: {'k': %s}", "color: %s", "tags: %s", "labels: %s", "size: %s", "parts: %s", "any: %s"} {
+		for _, field := range []string{"any: Object.spec.any{v: %s}", "labels: {'k': %s}", "color: %s", "tags: %s",
+			"labels: %s", "size: %s", "parts: %s", "any: %s"} {
 			texts = append(texts, "mutations:\n"+apply+`"Object{spec: Object.spec{`+fmt.Sprintf(field, value)+`}}"}`)
 		}
-		for _, field := range []string{"dyn(%s)", "{'k': %s}", "[dyn(%s)]", "Object.spec.any{v: %s}", "[Object.spec.any{v: [%s]}]"} {
-			texts = append(texts, "mutations:\n"+patch1+`"[JSONPatch{op: 'add', path: '/spec/any', value: `+fmt.Sprintf(field, value)+`}]"}`)
+		for _, field := range []string{"dyn(%s)", "{'k': %s}", "[dyn(%s)]", "Object.spec.any{v: %s}",
+			"[Object.spec.any{v: [%s]}]"} {
+			texts = append(texts, "mutations:\n"+patch1+`"[JSONPatch{op: 'add', path: '/spec/any', value: `+
+				fmt.Sprintf(field, value)+`}]"}`)
 		}
 	}
 	for _, text := range texts {
@@ -284,12 +300,14 @@ func compare(t *testing.T, what, got string, err error, want map[string]any, wan
 	if a.Code >= 500 {
 		return
 	}
-	if len(a.Details.Causes) != len(b.Details.Causes) || a.Details.Name != b.Details.Name || a.Details.Kind != b.Details.Kind {
+	if len(a.Details.Causes) != len(b.Details.Causes) || a.Details.Name != b.Details.Name ||
+		a.Details.Kind != b.Details.Kind {
 		t.Fatalf("%s\ngot  %+v\nwant %+v", what, a.Details, b.Details)
 	}
 	for i := range b.Details.Causes {
 		x, y := a.Details.Causes[i].Message, b.Details.Causes[i].Message
-		if sameFailure(x) != sameFailure(y) && (!strings.Contains(x, ": must not be ") || !strings.Contains(y, "convert patch object")) {
+		if sameFailure(x) != sameFailure(y) &&
+			(!strings.Contains(x, ": must not be ") || !strings.Contains(y, "convert patch object")) {
 			t.Errorf("%s\ngot  %s\nwant %s", what, x, y)
 		}
 	}
@@ -313,7 +331,8 @@ func sameFailure(message string) string {
 		slices.Sort(sorted)
 		message = before + atomics + strings.Join(sorted, ", ")
 	}
-	for _, differs := range []string{"JSON patch: ", "JSON Patch: ", "expected ", "element ", "marshal to JSON: ", "errors:"} {
+	for _, differs := range []string{"JSON patch: ", "JSON Patch: ", "expected ", "element ", "marshal to JSON: ",
+		"errors:"} {
 		message, _, _ = strings.Cut(message, differs)
 	}
 	return message

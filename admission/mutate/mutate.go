@@ -116,7 +116,8 @@ func specOf(p *admissionv1.MutatingAdmissionPolicy) *policy.Spec {
 
 // CompileBinding checks and compiles a binding.
 func CompileBinding(b *admissionv1.MutatingAdmissionPolicyBinding) (*Binding, field.ErrorList) {
-	spec := &policy.BindingSpec{Name: b.Name, PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef, MatchResources: b.Spec.MatchResources, Annotations: b.Annotations}
+	spec := &policy.BindingSpec{Name: b.Name, PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef,
+		MatchResources: b.Spec.MatchResources, Annotations: b.Annotations}
 	return policy.CompileBinding(spec, kind.ValidateBinding(spec))
 }
 
@@ -190,7 +191,8 @@ func (c *compiler) compileMutation(m *admissionv1.Mutation, fldPath *field.Path)
 	compiled := mutation{apply: m.PatchType == admissionv1.PatchTypeApplyConfiguration}
 	switch {
 	case compiled.apply && m.ApplyConfiguration != nil:
-		compiled.program = c.Program(c.cel.ApplyConfiguration, m.ApplyConfiguration.Expression, fldPath.Child("applyConfiguration", "expression"))
+		compiled.program = c.Program(c.cel.ApplyConfiguration, m.ApplyConfiguration.Expression,
+			fldPath.Child("applyConfiguration", "expression"))
 	case m.PatchType == admissionv1.PatchTypeJSONPatch && m.JSONPatch != nil:
 		compiled.program = c.Program(c.cel.JSONPatch, m.JSONPatch.Expression, fldPath.Child("jsonPatch", "expression"))
 	}

@@ -56,7 +56,8 @@ var widgets = []string{
 	`{"apiVersion":"lab.example.com/v1","kind":"Widget","metadata":{"name":"w4","namespace":"team-a"}}`,
 }
 
-const apply, patch1 = "- patchType: ApplyConfiguration\n  applyConfiguration: {expression: ", "- patchType: JSONPatch\n  jsonPatch: {expression: "
+const apply, patch1 = "- patchType: ApplyConfiguration\n  applyConfiguration: {expression: ",
+	"- patchType: JSONPatch\n  jsonPatch: {expression: "
 
 // policyFiles are sets of policies, separated by lines of dashes, each bound to everything.
 var policyFiles = []string{
@@ -84,43 +85,60 @@ var policyFiles = []string{
 	"mutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/any', value: {'int': dyn(9007199254740991), 'f': dyn(2.5), 'b': dyn(true), 'n': dyn(null), 'ts': dyn(timestamp('2024-01-01T00:00:00Z')), 'by': dyn(b'abc')}}]"}`,
 	"mutations:\n" + patch1 + `"[JSONPatch{op: 'frob', path: '/spec'}]"}`,
 	"mutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/color', value: object.spec.owner}]"}`,
-	"failurePolicy: Ignore\nmutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/color', value: object.spec.owner}]"}`,
+	"failurePolicy: Ignore\nmutations:\n" + patch1 +
+		`"[JSONPatch{op: 'add', path: '/spec/color', value: object.spec.owner}]"}`,
 	// Each mutation stands for itself, and the others run if one fails.
 	"failurePolicy: Ignore\nmutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/size', value: 1}]"}` + "\n" +
-		patch1 + `"[JSONPatch{op: 'remove', path: '/spec/none'}]"}` + "\n" + patch1 + `"[JSONPatch{op: 'replace', path: '/spec/size', value: object.spec.size + 1}]"}`,
-	"mutations:\n" + patch1 + `"[JSONPatch{op: 'remove', path: '/spec/none'}]"}` + "\n" + apply + `"Object{spec: Object.spec{steps: []}}"}`,
+		patch1 + `"[JSONPatch{op: 'remove', path: '/spec/none'}]"}` + "\n" + patch1 +
+		`"[JSONPatch{op: 'replace', path: '/spec/size', value: object.spec.size + 1}]"}`,
+	"mutations:\n" + patch1 + `"[JSONPatch{op: 'remove', path: '/spec/none'}]"}` + "\n" + apply +
+		`"Object{spec: Object.spec{steps: []}}"}`,
 	// Conditions, variables, the namespace and the request.
 	"matchConditions: [{name: a, expression: \"object.metadata.name == 'w1'\"}]\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'match'}}"}`,
 	"matchConditions: [{name: a, expression: \"object.spec.nothing == 1\"}]\nmutations:\n" + apply + `"Object{}"}`,
 	"failurePolicy: Ignore\nmatchConditions: [{name: a, expression: \"object.spec.nothing == 1\"}]\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'no'}}"}`,
 	"variables: [{name: c, expression: \"'n' + string(object.spec.size)\"}, {name: d, expression: variables.c + '!'}]\nmutations:\n" +
-		apply + `"Object{spec: Object.spec{color: variables.d}}"}` + "\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/size', value: 8}]"}` + "\n" + apply + `"Object{spec: Object.spec{nick: variables.c}}"}`,
+		apply + `"Object{spec: Object.spec{color: variables.d}}"}` + "\n" + patch1 +
+		`"[JSONPatch{op: 'add', path: '/spec/size', value: 8}]"}` + "\n" + apply +
+		`"Object{spec: Object.spec{nick: variables.c}}"}`,
 	"mutations:\n" + apply + `"Object{spec: Object.spec{color: request.userInfo.username + request.namespace, nick: namespaceObject.metadata.labels.tier}}"}`,
 	// What a policy matches is decided before any of them runs, its conditions when it runs.
 	"mutations:\n" + apply + `"Object{metadata: Object.metadata{labels: {'x': 'y'}}}"}` + "\n---\nmatchConstraints: {objectSelector: {matchLabels: {x: 'y'}}}\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'sel'}}"}`,
 	"mutations:\n" + apply + `"Object{metadata: Object.metadata{labels: {'x': 'y'}}}"}` + "\n---\nmatchConditions: [{name: a, expression: \"has(object.metadata.labels)\"}]\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'cond'}}"}`,
 	// All failures are reported.
-	"mutations:\n" + patch1 + `"[JSONPatch{op: 'remove', path: '/x'}]"}` + "\n---\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'red'}}"}` + "\n---\nmutations:\n" + patch1 + `"[JSONPatch{op: 'remove', path: '/y'}]"}`,
+	"mutations:\n" + patch1 + `"[JSONPatch{op: 'remove', path: '/x'}]"}` + "\n---\nmutations:\n" + apply +
+		`"Object{spec: Object.spec{color: 'red'}}"}` + "\n---\nmutations:\n" + patch1 +
+		`"[JSONPatch{op: 'remove', path: '/y'}]"}`,
 	// Who runs again.
 	"reinvocationPolicy: IfNeeded\nmutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/any', value: {'n': has(object.spec.any) && has(object.spec.any.n) ? object.spec.any.n + 1 : 1}}]"}`,
-	"reinvocationPolicy: IfNeeded\nmutations:\n" + apply + `"Object{spec: Object.spec{?nick: object.?spec.?color}}"}` + "\n---\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'late'}}"}`,
-	"reinvocationPolicy: Never\nmutations:\n" + apply + `"Object{spec: Object.spec{?nick: object.?spec.?color}}"}` + "\n---\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'late'}}"}`,
+	"reinvocationPolicy: IfNeeded\nmutations:\n" + apply + `"Object{spec: Object.spec{?nick: object.?spec.?color}}"}` +
+		"\n---\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'late'}}"}`,
+	"reinvocationPolicy: Never\nmutations:\n" + apply + `"Object{spec: Object.spec{?nick: object.?spec.?color}}"}` +
+		"\n---\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'late'}}"}`,
 	"reinvocationPolicy: IfNeeded\nmatchConditions: [{name: a, expression: \"!has(object.spec) || !has(object.spec.color)\"}]\nmutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/metadata/annotations', value: {'n': 'x'}}]"}` +
 		"\n---\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'late'}}"}`,
 	"reinvocationPolicy: IfNeeded\nmutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/any', value: {'n': has(object.spec.any) && has(object.spec.any.n) ? object.spec.any.n + 1 : 1}}]"}` +
-		"\n---\nreinvocationPolicy: IfNeeded\nmutations:\n" + patch1 + `"true ? [] : [JSONPatch{op: 'remove', path: '/x'}]"}`,
-	"failurePolicy: Ignore\nreinvocationPolicy: IfNeeded\nmutations:\n" + patch1 + `"[JSONPatch{op: 'remove', path: '/x'}]"}`,
+		"\n---\nreinvocationPolicy: IfNeeded\nmutations:\n" + patch1 +
+		`"true ? [] : [JSONPatch{op: 'remove', path: '/x'}]"}`,
+	"failurePolicy: Ignore\nreinvocationPolicy: IfNeeded\nmutations:\n" + patch1 +
+		`"[JSONPatch{op: 'remove', path: '/x'}]"}`,
 }
 
 // values are tried in the fields of patches.
 var values = []string{
-	"'x'", "true", "2", "-5", "1.0", "1u", "null", "{}", "type(1)", "b'abc'", "duration('1h')", "duration('1.5s')", "timestamp('2024-01-01T00:00:00.120+02:00')", "quantity('1k')", "ip('1.2.3.4')",
+	"'x'", "true", "2", "-5", "1.0", "1u", "null", "{}", "type(1)", "b'abc'", "duration('1h')", "duration('1.5s')",
+	"timestamp('2024-01-01T00:00:00.120+02:00')", "quantity('1k')", "ip('1.2.3.4')",
 	"optional.none()", "optional.of('x')", "optional.of(null)", "optional.of([[1]])", "optional.of(object.spec.any)",
-	"[1]", "[null]", "[[1]]", "[{'a': 1}]", "{'a': {'b': 1}}", "{'a': [1]}", "{'a': null}", "[dyn(1u)]", "[optional.of(1)]", "[optional.none()]",
+	"[1]", "[null]", "[[1]]", "[{'a': 1}]", "{'a': {'b': 1}}", "{'a': [1]}", "{'a': null}", "[dyn(1u)]",
+	"[optional.of(1)]", "[optional.none()]",
 	"{'a': Object.spec.any{b: 1}}", "[Object.spec.any.v{b: [1]}]", "[Object.spec.any.v{b: null}]",
-	"dyn([[1]]).map(x, x)", "dyn([1]) + [[2]]", "[1] + [2]", "[object.spec.tags + [['x']]]", "object.spec.any.list.filter(x, x > 0)",
-	"object.spec.any", "[object.spec.any]", "object.spec.any.list", "{'x': object.spec.any.list}", "object.spec.tags", "object.spec.tags + ['x']", "object.spec.labels", "object.spec.nick", "[object.spec.nick]", "[object.spec]", "object.spec",
-	"object.metadata", "object.spec.labels.transformMap(k, v, v + 'x')", "[[2, 1]].map(x, x.sort())", "['b', 'a', 'a'].distinct()",
+	"dyn([[1]]).map(x, x)", "dyn([1]) + [[2]]", "[1] + [2]", "[object.spec.tags + [['x']]]",
+	"object.spec.any.list.filter(x, x > 0)",
+	"object.spec.any", "[object.spec.any]", "object.spec.any.list", "{'x': object.spec.any.list}", "object.spec.tags",
+	"object.spec.tags + ['x']", "object.spec.labels", "object.spec.nick", "[object.spec.nick]", "[object.spec]",
+	"object.spec",
+	"object.metadata", "object.spec.labels.transformMap(k, v, v + 'x')", "[[2, 1]].map(x, x.sort())",
+	"['b', 'a', 'a'].distinct()",
 }
 
 // compiled compiles policies, each with its binding.
@@ -169,7 +187,8 @@ func request(t testing.TB, props *apiextensionsv1.JSONSchemaProps, object, old s
 	d := admissiontest.Parse(object)
 	a := &admission.Attributes{
 		Info: &resource.Info{
-			Verb: resource.VerbCreate, IsResource: true, APIPrefix: "apis", Group: "lab.example.com", Version: "v1", Resource: "widgets", Namespace: "team-a",
+			Verb: resource.VerbCreate, IsResource: true, APIPrefix: "apis", Group: "lab.example.com", Version: "v1",
+			Resource: "widgets", Namespace: "team-a",
 		},
 		Operation: admission.Create,
 		User:      &identity.User{Name: "jane", Groups: []string{"dev"}},
@@ -187,7 +206,8 @@ func request(t testing.TB, props *apiextensionsv1.JSONSchemaProps, object, old s
 }
 
 // admit runs policies on a widget.
-func admit(t *testing.T, props *apiextensionsv1.JSONSchemaProps, object, old string, policies []*admissionv1.MutatingAdmissionPolicy) (string, error) {
+func admit(t *testing.T, props *apiextensionsv1.JSONSchemaProps, object, old string,
+	policies []*admissionv1.MutatingAdmissionPolicy) (string, error) {
 	t.Helper()
 	a := request(t, props, object, old)
 	var r admission.Report

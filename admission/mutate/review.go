@@ -16,10 +16,13 @@ func (set Compiler) Review(p *admissionv1.MutatingAdmissionPolicy, kinds typeche
 	for i, m := range p.Spec.Mutations {
 		path := field.NewPath("spec", "mutations").Index(i)
 		if m.ApplyConfiguration != nil {
-			review.Expressions = append(review.Expressions, typecheck.Expression{Field: path.Child("applyConfiguration", "expression"), Text: m.ApplyConfiguration.Expression})
+			review.Expressions = append(review.Expressions,
+				typecheck.Expression{Field: path.Child("applyConfiguration", "expression"),
+					Text: m.ApplyConfiguration.Expression})
 		}
 		if m.JSONPatch != nil {
-			review.Expressions = append(review.Expressions, typecheck.Expression{Field: path.Child("jsonPatch", "expression"), Text: m.JSONPatch.Expression})
+			review.Expressions = append(review.Expressions,
+				typecheck.Expression{Field: path.Child("jsonPatch", "expression"), Text: m.JSONPatch.Expression})
 		}
 	}
 	review.Common = set.Common

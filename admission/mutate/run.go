@@ -13,7 +13,8 @@ import (
 )
 
 // Plan implements admission.Mutator.
-func (p *Policy) Plan(ctx context.Context, a *admission.Attributes, to []admission.Run, r *admission.Report) ([]admission.Run, error) {
+func (p *Policy) Plan(ctx context.Context, a *admission.Attributes, to []admission.Run,
+	r *admission.Report) ([]admission.Run, error) {
 	if a.Object == nil {
 		return to, nil
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // Plan implements admission.Mutator.
-func (p *Defaulting) Plan(ctx context.Context, a *admission.Attributes, to []admission.Run, r *admission.Report) ([]admission.Run, error) {
+func (p *Defaulting) Plan(ctx context.Context, a *admission.Attributes, to []admission.Run,
+	r *admission.Report) ([]admission.Run, error) {
 	if a.Object == nil {
 		return to, nil
 	}
@@ -29,7 +30,8 @@ func (p *Defaulting) Plan(ctx context.Context, a *admission.Attributes, to []adm
 // Mutate implements admission.Mutator. Each default sees the values of the previous ones. One that
 // fails is a failure of the policy, but the others are set. No policy has to run again for what is
 // set before it runs, so the run says nothing.
-func (p *Defaulting) Mutate(ctx context.Context, a *admission.Attributes, run *admission.Run, r *admission.Report) error {
+func (p *Defaulting) Mutate(ctx context.Context, a *admission.Attributes, run *admission.Run,
+	r *admission.Report) error {
 	s := setters.Get().(*setter)
 	defer s.release()
 	s.subject = newSubject(a, run, &p.Policy)

@@ -33,7 +33,8 @@ func validateMatch(m *admissionv1.MatchResources, fldPath *field.Path) field.Err
 	for _, r := range m.ResourceRules {
 		if slices.Contains(r.Operations, admissionv1.Delete) {
 			errs = append(errs, field.NotSupported(fldPath.Child("resourceRules", "operations"), admissionv1.Delete,
-				[]admissionv1.OperationType{admissionv1.OperationAll, admissionv1.Connect, admissionv1.Create, admissionv1.Update}))
+				[]admissionv1.OperationType{admissionv1.OperationAll, admissionv1.Connect, admissionv1.Create,
+					admissionv1.Update}))
 		}
 	}
 	return errs
@@ -67,7 +68,8 @@ func validateMutation(m *admissionv1.Mutation, fldPath *field.Path) field.ErrorL
 			errs = append(errs, field.Invalid(apply, "{applyConfiguration}", onlyFor+"JSONPatch"))
 		}
 	default:
-		errs = append(errs, match.OneOf(m.PatchType, fldPath.Child("patchType"), admissionv1.PatchTypeApplyConfiguration, admissionv1.PatchTypeJSONPatch)...)
+		errs = append(errs, match.OneOf(m.PatchType, fldPath.Child("patchType"),
+			admissionv1.PatchTypeApplyConfiguration, admissionv1.PatchTypeJSONPatch)...)
 	}
 	return errs
 }

@@ -59,7 +59,8 @@ func validate(r *admissionv1.ParamRef, fldPath *field.Path) field.ErrorList {
 		}
 	}
 	if r.Selector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(r.Selector, metav1validation.LabelSelectorValidationOptions{}, fldPath.Child("selector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(r.Selector,
+			metav1validation.LabelSelectorValidationOptions{}, fldPath.Child("selector"))...)
 		if r.Name != "" {
 			errs = append(errs, field.Forbidden(fldPath.Child("selector"), "name and selector are mutually exclusive"))
 		}
@@ -101,7 +102,8 @@ func ValidateKind(k *admissionv1.ParamKind, fldPath *field.Path) field.ErrorList
 		return append(errs, field.Required(fldPath.Child("kind"), ""))
 	}
 	for _, why := range validation.IsDNS1035Label(strings.ToLower(k.Kind)) {
-		errs = append(errs, field.Invalid(fldPath.Child("kind"), k.Kind, "may have mixed case, but must otherwise match: "+why))
+		errs = append(errs, field.Invalid(fldPath.Child("kind"), k.Kind,
+			"may have mixed case, but must otherwise match: "+why))
 	}
 	return errs
 }
@@ -137,7 +139,8 @@ func (r *Ref) References(kind schema.GroupVersionKind) []admission.ParamReferenc
 // Find returns the parameter objects for a request: the policy is evaluated once for each. None at
 // all means that the binding does not apply. The kind is the policy's paramKind; the zero kind for
 // none.
-func (r *Ref) Find(ctx context.Context, kind schema.GroupVersionKind, a *admission.Attributes) ([]document.Node, error) {
+func (r *Ref) Find(ctx context.Context, kind schema.GroupVersionKind,
+	a *admission.Attributes) ([]document.Node, error) {
 	if r == nil || kind.Empty() {
 		return none, nil
 	}

@@ -49,27 +49,33 @@ func TestFind(t *testing.T) {
 		{nil, &admissionv1.ParamRef{Name: "a", ParameterNotFoundAction: deny}, "team-a", "null"},
 		{configMap, nil, "team-a", "null"},
 		{configMap, &admissionv1.ParamRef{Name: "a", ParameterNotFoundAction: deny}, "team-a", "team-a/a"},
-		{configMap, &admissionv1.ParamRef{Name: "a", Namespace: "shared", ParameterNotFoundAction: deny}, "team-a", "shared/a"},
-		{configMap, &admissionv1.ParamRef{Name: "a", Namespace: "shared", ParameterNotFoundAction: deny}, "", "shared/a"},
+		{configMap, &admissionv1.ParamRef{Name: "a", Namespace: "shared", ParameterNotFoundAction: deny}, "team-a",
+			"shared/a"},
+		{configMap, &admissionv1.ParamRef{Name: "a", Namespace: "shared", ParameterNotFoundAction: deny}, "",
+			"shared/a"},
 		{configMap, &admissionv1.ParamRef{Name: "a", ParameterNotFoundAction: allow}, "", "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"},
 		{configMap, &admissionv1.ParamRef{Name: "c", ParameterNotFoundAction: allow}, "team-a", ""},
 		{configMap, &admissionv1.ParamRef{Name: "c", ParameterNotFoundAction: deny}, "team-a", noParams},
 		{configMap, &admissionv1.ParamRef{Selector: all, ParameterNotFoundAction: deny}, "team-a", "team-a/a team-a/b"},
 		{configMap, &admissionv1.ParamRef{Selector: one, ParameterNotFoundAction: deny}, "team-a", "team-a/a team-a/b"},
-		{configMap, &admissionv1.ParamRef{Selector: one, Namespace: "shared", ParameterNotFoundAction: allow}, "team-a", ""},
+		{configMap, &admissionv1.ParamRef{Selector: one, Namespace: "shared", ParameterNotFoundAction: allow}, "team-a",
+			""},
 		{configMap, &admissionv1.ParamRef{Selector: none, ParameterNotFoundAction: deny}, "team-a", noParams},
 		{limit, &admissionv1.ParamRef{Name: "one", ParameterNotFoundAction: deny}, "", "/one"},
 		{limit, &admissionv1.ParamRef{Name: "one", ParameterNotFoundAction: deny}, "team-a", "/one"},
 		{limit, &admissionv1.ParamRef{Selector: all, ParameterNotFoundAction: deny}, "team-a", "/one"},
-		{limit, &admissionv1.ParamRef{Name: "one", Namespace: "team-a", ParameterNotFoundAction: deny}, "team-a", "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"},
-		{unknown, &admissionv1.ParamRef{Name: "one", ParameterNotFoundAction: allow}, "team-a", "the paramKind 'Unknown' of 'example.com/v1' is not known: no object is of it"},
+		{limit, &admissionv1.ParamRef{Name: "one", Namespace: "team-a", ParameterNotFoundAction: deny}, "team-a",
+			"paramRef.namespace must not be provided for a cluster-scoped `paramKind`"},
+		{unknown, &admissionv1.ParamRef{Name: "one", ParameterNotFoundAction: allow}, "team-a",
+			"the paramKind 'Unknown' of 'example.com/v1' is not known: no object is of it"},
 	} {
 		ref, errs := Compile(c.ref, field.NewPath("spec"))
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
 		kind, _ := Kind(c.kind)
-		found, err := ref.Find(context.Background(), kind, &admission.Attributes{Info: &resource.Info{Namespace: c.namespace}, Lookup: lookup()})
+		found, err := ref.Find(context.Background(), kind,
+			&admission.Attributes{Info: &resource.Info{Namespace: c.namespace}, Lookup: lookup()})
 		var got []string
 		for _, n := range found {
 			if !n.Valid() {
@@ -102,7 +108,9 @@ func TestFindFails(t *testing.T) {
 		broken := lookup()
 		broken.Err = errors.New("the backend cannot be reached")
 		for _, l := range []admission.Lookup{broken, nil} {
-			if found, err := ref.Find(context.Background(), kind, &admission.Attributes{Info: &resource.Info{Namespace: "team-a"}, Lookup: l}); err == nil || len(found) > 0 {
+			if found, err := ref.Find(context.Background(), kind,
+				&admission.Attributes{Info: &resource.Info{Namespace: "team-a"}, Lookup: l}); err == nil ||
+				len(found) > 0 {
 				t.Errorf("%v: %v, %v", r, found, err)
 			}
 		}
@@ -116,14 +124,20 @@ func TestValidate(t *testing.T) {
 		ref  admissionv1.ParamRef
 		want string
 	}{
-		{admissionv1.ParamRef{Name: "a/b", ParameterNotFoundAction: deny}, "[spec.name: Invalid value: \"a/b\": may not contain '/']"},
+		{admissionv1.ParamRef{Name: "a/b", ParameterNotFoundAction: deny},
+			"[spec.name: Invalid value: \"a/b\": may not contain '/']"},
 		{admissionv1.ParamRef{Name: "a", Selector: &metav1.LabelSelector{}, ParameterNotFoundAction: deny},
 			"[spec.name: Forbidden: name and selector are mutually exclusive spec.selector: Forbidden: name and selector are mutually exclusive]"},
-		{admissionv1.ParamRef{ParameterNotFoundAction: deny}, "[spec: Required value: one of name or selector must be specified]"},
+		{admissionv1.ParamRef{ParameterNotFoundAction: deny},
+			"[spec: Required value: one of name or selector must be specified]"},
 		{admissionv1.ParamRef{Name: "a"}, "[spec.parameterNotFoundAction: Required value]"},
-		{admissionv1.ParamRef{Name: "a", ParameterNotFoundAction: new(admissionv1.ParameterNotFoundActionType("Maybe"))},
+		{admissionv1.ParamRef{Name: "a",
+			ParameterNotFoundAction: new(admissionv1.ParameterNotFoundActionType("Maybe"))},
 			`[spec.parameterNotFoundAction: Unsupported value: "Maybe": supported values: "Deny", "Allow"]`},
-		{admissionv1.ParamRef{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}, ParameterNotFoundAction: deny},
+		{
+			admissionv1.ParamRef{Selector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
+				ParameterNotFoundAction: deny},
 			`[spec.selector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator]`},
 	} {
 		ref, errs := Compile(&c.ref, field.NewPath("spec"))
@@ -137,7 +151,8 @@ func TestValidate(t *testing.T) {
 		{"a/b/c", "ConfigMap", `[spec.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c]`},
 		{"v1", "", "[spec.kind: Required value]"},
 	} {
-		if got := fmt.Sprint(ValidateKind(&admissionv1.ParamKind{APIVersion: c.version, Kind: c.kind}, field.NewPath("spec"))); got != c.want {
+		if got := fmt.Sprint(ValidateKind(&admissionv1.ParamKind{APIVersion: c.version, Kind: c.kind},
+			field.NewPath("spec"))); got != c.want {
 			t.Errorf("%s %s: %s\nwant %s", c.version, c.kind, got, c.want)
 		}
 	}

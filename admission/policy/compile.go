@@ -34,7 +34,8 @@ type Spec struct {
 // resources that it matches. The expressions of the kind are to be added.
 func (s *Spec) Review(states []string) *typecheck.Policy {
 	return &typecheck.Policy{
-		Match: s.MatchConstraints, ParamKind: s.ParamKind, Conditions: s.MatchConditions, Variables: s.Variables, States: states,
+		Match: s.MatchConstraints, ParamKind: s.ParamKind, Conditions: s.MatchConditions, Variables: s.Variables,
+		States:  states,
 		Ignores: s.FailurePolicy != nil && *s.FailurePolicy == admissionv1.Ignore,
 	}
 }
@@ -122,7 +123,8 @@ func (c *Compiler) Variables() {
 
 // Program compiles an expression. Validation has reported one that is not there,
 // for which it returns nil.
-func (c *Compiler) Program(compile func(string) (*cel.Program, error), expression string, fldPath *field.Path) *cel.Program {
+func (c *Compiler) Program(compile func(string) (*cel.Program, error), expression string,
+	fldPath *field.Path) *cel.Program {
 	if strings.TrimSpace(expression) == "" {
 		return nil
 	}
@@ -167,7 +169,8 @@ func CompileBinding(s *BindingSpec, errs field.ErrorList) (*Binding, field.Error
 	}
 	b := &Binding{name: s.Name, policy: s.PolicyName, match: matcher, params: ref}
 	if s.MatchResources != nil {
-		b.namespaces, b.labels = match.NamesOf(s.MatchResources.NamespaceSelector), match.LabelsOf(s.MatchResources.ObjectSelector)
+		b.namespaces, b.labels = match.NamesOf(s.MatchResources.NamespaceSelector),
+			match.LabelsOf(s.MatchResources.ObjectSelector)
 	}
 	return b, nil
 }

@@ -111,7 +111,8 @@ func (p *Policy) FindsKind() bool { return p.findsKind }
 
 // ExcludesBy is Excludes for a policy with bindings: one that is bound elsewhere costs nothing.
 func (p *Policy) ExcludesBy(i *resource.Info, o admission.Operation, bindings []*Binding) bool {
-	return p.Excludes(i, o) || !p.findsKind && !slices.ContainsFunc(bindings, func(b *Binding) bool { return !b.Excludes(i, o) })
+	return p.Excludes(i, o) || !p.findsKind &&
+		!slices.ContainsFunc(bindings, func(b *Binding) bool { return !b.Excludes(i, o) })
 }
 
 // NeverExcludesBy is what admission.Insistent asks, for a policy with bindings.
@@ -141,8 +142,8 @@ func (p *Policy) CanPrefilterBy(bindings ...*Binding) bool {
 		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.CanPrefilter() })
 }
 
-// IsFilteredOutBy is IsFilteredOut for a policy with bindings. It takes the steps in the order in which they are taken for the whole
-// request: a match that may fail is left to that.
+// IsFilteredOutBy is IsFilteredOut for a policy with bindings. It takes the steps in the order in which they are taken
+// for the whole request: a match that may fail is left to that.
 func (p *Policy) IsFilteredOutBy(ctx context.Context, a *admission.Attributes, bindings []*Binding) bool {
 	isFilteredOut, isUnsure := p.match.IsFilteredOut(ctx, a)
 	if isFilteredOut || isUnsure || p.findsKind {
@@ -162,8 +163,8 @@ func (p *Policy) IsFilteredOutBy(ctx context.Context, a *admission.Attributes, b
 	return !isBound || p.excludedByConditions(a)
 }
 
-// excludedByConditions reports whether a match condition that needs no object is false. Parameters come before conditions, and
-// those that are missing are a failure.
+// excludedByConditions reports whether a match condition that needs no object is false. Parameters come before
+// conditions, and those that are missing are a failure.
 func (p *Policy) excludedByConditions(a *admission.Attributes) bool {
 	if !p.params.Empty() || !p.conditions.NeedNoObject() {
 		return false
@@ -197,13 +198,14 @@ func (p *Policy) Bound(bindings ...*Binding) Policy {
 		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
 	for _, b := range bindings {
 		narrowed := b.match.References()
-		bound.references.Add(admission.References{Namespaces: narrowed.Namespaces, Params: b.params.References(p.params)})
+		bound.references.Add(admission.References{Namespaces: narrowed.Namespaces,
+			Params: b.params.References(p.params)})
 	}
 	return bound
 }
 
-// narrowed returns the rules by which the index finds a policy for the namespaces, or else the labels, that its bindings ask
-// for: a policy for each team costs the others nothing.
+// narrowed returns the rules by which the index finds a policy for the namespaces, or else the labels, that its
+// bindings ask for: a policy for each team costs the others nothing.
 func narrowed(rules []admission.Rule, bindings []*Binding) []admission.Rule {
 	var namespaces []string
 	var labels []admission.Label
@@ -247,7 +249,8 @@ func (p *Policy) Programs() []*cel.Program {
 
 // Matches reports whether the policy matches the request, and as which version of its resource. It
 // handles failures; the error is the answer to the request.
-func (p *Policy) Matches(ctx context.Context, a *admission.Attributes, r *admission.Report) (as schema.GroupVersionResource, matches bool, err error) {
+func (p *Policy) Matches(ctx context.Context, a *admission.Attributes,
+	r *admission.Report) (as schema.GroupVersionResource, matches bool, err error) {
 	as, matches, err = p.match.Matches(ctx, a)
 	if err == nil && matches && p.findsKind && !p.servesKind(ctx, a) {
 		err = fmt.Errorf("failed to find resource referenced by paramKind: '%v'", p.params)
@@ -270,7 +273,8 @@ func (p *Policy) servesKind(ctx context.Context, a *admission.Attributes) bool {
 // Params returns the parameters for which the policy runs by a binding: none if the
 // binding does not match the request. It handles failures; the error is the answer
 // to the request.
-func (p *Policy) Params(ctx context.Context, b *Binding, a *admission.Attributes, r *admission.Report) ([]document.Node, error) {
+func (p *Policy) Params(ctx context.Context, b *Binding, a *admission.Attributes,
+	r *admission.Report) ([]document.Node, error) {
 	if !a.IsMatched() {
 		if _, matches, err := b.match.Matches(ctx, a); err != nil {
 			return nil, p.Misconfigured(b, err, r)

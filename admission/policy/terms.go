@@ -28,10 +28,11 @@ func (p *Policy) IsAbout(ctx context.Context, a *admission.Attributes) bool {
 
 // IsAboutBy reports the same of a policy that judges requests by bindings.
 func (p *Policy) IsAboutBy(ctx context.Context, bindings []*Binding, a *admission.Attributes) bool {
-	return p.IsAbout(ctx, a) && (p.findsKind && !p.servesKind(ctx, a) || slices.ContainsFunc(bindings, func(b *Binding) bool {
-		_, matches, err := b.match.Matches(ctx, a)
-		return matches || err != nil
-	}))
+	return p.IsAbout(ctx, a) &&
+		(p.findsKind && !p.servesKind(ctx, a) || slices.ContainsFunc(bindings, func(b *Binding) bool {
+			_, matches, err := b.match.Matches(ctx, a)
+			return matches || err != nil
+		}))
 }
 
 // Govern gives the binding its terms, before its policy gets it.
@@ -42,7 +43,8 @@ func (b *Binding) Terms() admission.Terms { return b.terms }
 
 // Soften turns the binding's denials since the mark, and an error, into warnings if its terms say
 // so. It returns the error otherwise.
-func (b *Binding) Soften(ctx context.Context, a *admission.Attributes, since admission.Mark, err error, r *admission.Report) error {
+func (b *Binding) Soften(ctx context.Context, a *admission.Attributes, since admission.Mark, err error,
+	r *admission.Report) error {
 	if b.terms == nil {
 		return err
 	}

@@ -19,7 +19,8 @@ func (k *Kind) Validate(s *Spec) field.ErrorList {
 	fldPath := field.NewPath("spec")
 	var errs field.ErrorList
 	if s.FailurePolicy != nil {
-		errs = append(errs, match.OneOf(*s.FailurePolicy, fldPath.Child("failurePolicy"), admissionv1.Fail, admissionv1.Ignore)...)
+		errs = append(errs, match.OneOf(*s.FailurePolicy, fldPath.Child("failurePolicy"), admissionv1.Fail,
+			admissionv1.Ignore)...)
 	}
 	if s.ParamKind != nil {
 		errs = append(errs, params.ValidateKind(s.ParamKind, fldPath.Child("paramKind"))...)

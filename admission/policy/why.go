@@ -34,7 +34,8 @@ func (p *Policy) ReasonsBy(ctx context.Context, bindings []*Binding, a *admissio
 		if because == "" {
 			return nil
 		}
-		found = append(found, admission.Reason{Binding: b.name, Field: below("spec.matchResources", field), Because: because})
+		found = append(found, admission.Reason{Binding: b.name, Field: below("spec.matchResources", field),
+			Because: because})
 	}
 	return found
 }

@@ -72,7 +72,8 @@ func BenchmarkPreparedQueries(b *testing.B) {
 	}
 	for _, c := range benchConstraints {
 		file := "data/gatekeeper-library/library/" + c.template + "/template.yaml"
-		options := []func(*rego.Rego){rego.Query(templateQuery(b, file).rule), rego.SetRegoVersion(ast.RegoV0), rego.StrictBuiltinErrors(true)}
+		options := []func(*rego.Rego){rego.Query(templateQuery(b, file).rule), rego.SetRegoVersion(ast.RegoV0),
+			rego.StrictBuiltinErrors(true)}
 		for i, m := range template(b, file) {
 			options = append(options, rego.Module(string(rune('a'+i))+".rego", string(m.Source)))
 		}

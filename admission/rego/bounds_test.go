@@ -63,18 +63,21 @@ func TestBounds(t *testing.T) {
 		"sets":                    `r := {x | some i in numbers.range(1, 10000); some j in numbers.range(1, 10000); x := [i, j]}`,
 		"objects":                 `r := {x: i | some i in numbers.range(1, 10000); some j in numbers.range(1, 10000); x := sprintf("%d-%d", [i, j])}`,
 		"joined lists":            doubled(`numbers.range(1, 1000)`, `array.concat(X, X)`),
-		"paths":                   `nodes := numbers.range(1, 14)` + "\n" + `g := {n: nodes | some n in nodes}` + "\n" + `r := graph.reachable_paths(g, {1})`,
-		"loops":                   `some i in numbers.range(1, 10000); some j in numbers.range(1, 10000); i + j < 0; r := 1`,
-		"encodings":               doubled(`"%%%%%%%%%%"`, `urlquery.encode(concat("", [X, X]))`),
-		"base64":                  doubled(`"0123456789"`, `base64.encode(concat("", [X, X]))`),
+		"paths": `nodes := numbers.range(1, 14)` + "\n" + `g := {n: nodes | some n in nodes}` + "\n" +
+			`r := graph.reachable_paths(g, {1})`,
+		"loops":     `some i in numbers.range(1, 10000); some j in numbers.range(1, 10000); i + j < 0; r := 1`,
+		"encodings": doubled(`"%%%%%%%%%%"`, `urlquery.encode(concat("", [X, X]))`),
+		"base64":    doubled(`"0123456789"`, `base64.encode(concat("", [X, X]))`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := query(t, Options{}, "data.p.deny", "package p\n\ndeny contains \"no\" if {\n"+body+"\ncount(sprintf(\"%v\", [r])) >= 0\n}\n")
+			q := query(t, Options{}, "data.p.deny", "package p\n\ndeny contains \"no\" if {\n"+body+
+				"\ncount(sprintf(\"%v\", [r])) >= 0\n}\n")
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			found, err := q.Violations(context.Background(), &Input{})
 			runtime.ReadMemStats(&after)
-			if !errors.Is(err, errBudget) && !errors.Is(err, errTime) && (err == nil || !strings.HasSuffix(err.Error(), builtin.ErrDigits.Error())) {
+			if !errors.Is(err, errBudget) && !errors.Is(err, errTime) &&
+				(err == nil || !strings.HasSuffix(err.Error(), builtin.ErrDigits.Error())) {
 				t.Errorf("got %v, %v, want %v", found, err, errBudget)
 			}
 			const most = 64 * DefaultBudget / 4
@@ -93,7 +96,8 @@ func TestHeavyValues(t *testing.T) {
 			text += fmt.Sprintf("\tx%d := %s\n", i, strings.ReplaceAll(next, "X", fmt.Sprintf("x%d", i-1)))
 		}
 		_, err := Compile(Options{}, Module{File: "p.rego", Source: []byte(text + "\tcount(x40) > 0\n}\n")})
-		if want := "p.rego:5:1: a rule must not write a value of more than 1048576 parts"; err == nil || err.Error() != want {
+		if want := "p.rego:5:1: a rule must not write a value of more than 1048576 parts"; err == nil ||
+			err.Error() != want {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}
 	}
@@ -107,7 +111,8 @@ func TestHugeNumbers(t *testing.T) {
 			t.Errorf("%s is read", number)
 		}
 		text := query(t, Options{}, "data.p.deny", "package p\n\ndeny contains \"no\" if to_number(input.x) + 1 > 0")
-		if _, err := text.Violations(context.Background(), &Input{Root: Object(Member{"x", Text(number)})}); err == nil {
+		if _, err := text.Violations(context.Background(),
+			&Input{Root: Object(Member{"x", Text(number)})}); err == nil {
 			t.Errorf("%s: a text with the number is read", number)
 		}
 	}
@@ -140,7 +145,8 @@ func TestNumbersInTexts(t *testing.T) {
 	} {
 		q := query(t, Options{}, "data.p.deny", "package p\n\ndeny contains \"no\" if "+body)
 		found, err := q.Violations(context.Background(), &Input{Root: Object(Member{"x", Text(long)})})
-		if want == "" && (err != nil || len(found) != 1) || want != "" && (err == nil || !strings.HasSuffix(err.Error(), want)) {
+		if want == "" && (err != nil || len(found) != 1) || want != "" &&
+			(err == nil || !strings.HasSuffix(err.Error(), want)) {
 			t.Errorf("%s: got %v, %v, want %q", body, found, err, want)
 		}
 	}
@@ -182,31 +188,33 @@ func TestReferences(t *testing.T) {
 func TestLibraryLoads(t *testing.T) {
 	refused := slices.Sorted(maps.Keys(builtin.Refusals()))
 	want := []string{
-		"crypto.x509.parse_and_verify_certificates", "crypto.x509.parse_and_verify_certificates_with_options", "http.send",
+		"crypto.x509.parse_and_verify_certificates", "crypto.x509.parse_and_verify_certificates_with_options",
+		"http.send",
 		"net.lookup_ip_addr", "opa.runtime", "providers.aws.sign_req",
 	}
 	if !slices.Equal(refused, want) {
 		t.Errorf("refused are %v, want %v", refused, want)
 	}
 	dir, count := suites(t), 0
-	err := filepath.WalkDir(filepath.Join(dir, "data", "gatekeeper-library"), func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Base(path) != "template.yaml" {
-			return err
-		}
-		file, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		modules := template(t, file)
-		if len(modules[0].Source) == 0 {
-			return nil // it has no Rego
-		}
-		count++
-		if _, err := Compile(Options{V0: true}, modules...); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
-		return nil
-	})
+	err := filepath.WalkDir(filepath.Join(dir, "data", "gatekeeper-library"),
+		func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Base(path) != "template.yaml" {
+				return err
+			}
+			file, err := filepath.Rel(dir, path)
+			if err != nil {
+				return err
+			}
+			modules := template(t, file)
+			if len(modules[0].Source) == 0 {
+				return nil // it has no Rego
+			}
+			count++
+			if _, err := Compile(Options{V0: true}, modules...); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+			return nil
+		})
 	if err != nil || count < 20 {
 		t.Errorf("%d templates load, %v", count, err)
 	}
@@ -220,7 +228,8 @@ func TestEnds(t *testing.T) {
 	if _, err := q.Violations(ctx, &Input{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}
-	if _, err := q.Violations(context.Background(), &Input{Deadline: time.Now().Add(time.Millisecond)}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := q.Violations(context.Background(), &Input{Deadline: time.Now().Add(time.Millisecond)}); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("late: got %v", err)
 	}
 }
@@ -229,7 +238,8 @@ func TestEnds(t *testing.T) {
 func TestPanic(t *testing.T) {
 	q := query(t, Options{}, "data.p.deny", "package p\n\ndeny contains \"no\" if data.inventory.x")
 	in := Input{Inventory: func() (Value, error) { panic("x") }}
-	if _, err := q.Violations(context.Background(), &in); err == nil || !strings.Contains(err.Error(), "internal error") {
+	if _, err := q.Violations(context.Background(), &in); err == nil ||
+		!strings.Contains(err.Error(), "internal error") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -241,9 +251,11 @@ func TestFailures(t *testing.T) {
 		"no value":               {"allow if input.x == \"b\"", "allow", "data.p.allow: the rule has no value for the request"},
 		"two values":             {"deny := \"a\" if input.x == \"a\"\n\ndeny := \"b\" if input.x == \"a\"", "deny", "data.p.deny: p.rego:5:1: eval_conflict_error: rule data.p.deny produced conflicting values"},
 		"not a set":              {"deny := 7", "deny", "data.p.deny: the value must be a set of violations, not number"},
-		"no message":             {"deny contains {\"message\": \"x\"}", "deny", "data.p.deny: a violation must have a member 'msg'"},
-		"a message of numbers":   {"deny contains {\"msg\": 1}", "deny", "data.p.deny: the member \"msg\" of a violation must be a string, not number"},
-		"a wrong code":           {"deny contains {\"msg\": \"x\", \"code\": 200}", "deny", "data.p.deny: the member 'code' of a violation must be a status code from 400 to 599"},
+		"no message": {"deny contains {\"message\": \"x\"}", "deny",
+			"data.p.deny: a violation must have a member 'msg'"},
+		"a message of numbers": {"deny contains {\"msg\": 1}", "deny",
+			"data.p.deny: the member \"msg\" of a violation must be a string, not number"},
+		"a wrong code": {"deny contains {\"msg\": \"x\", \"code\": 200}", "deny", "data.p.deny: the member 'code' of a violation must be a status code from 400 to 599"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := query(t, Options{}, "data.p."+c.rule, "package p\n\n"+c.text+"\n")

@@ -43,7 +43,8 @@ func newBudget(ctx context.Context, left int64, until time.Time, m Memory) *budg
 
 // begin is newBudget in place.
 func (b *budget) begin(ctx context.Context, left int64, until time.Time, m Memory) {
-	*b = budget{left: left, unseen: lookEach, ctx: ctx, deadline: time.Now().Add(maxTime), late: errTime, meter: meter{memory: m}}
+	*b = budget{left: left, unseen: lookEach, ctx: ctx, deadline: time.Now().Add(maxTime), late: errTime,
+		meter: meter{memory: m}}
 	for _, t := range []time.Time{until, deadlineOf(ctx)} {
 		if !t.IsZero() && t.Before(b.deadline) {
 			b.deadline, b.late = t, context.DeadlineExceeded

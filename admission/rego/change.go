@@ -38,7 +38,8 @@ func (m Mutator) Applicabilities(a *admission.Attributes) []resource.Applicabili
 func (m Mutator) Stage() admission.Stage { return admission.StageEngines }
 
 // Plan implements admission.Mutator.
-func (m Mutator) Plan(ctx context.Context, a *admission.Attributes, to []admission.Run, r *admission.Report) ([]admission.Run, error) {
+func (m Mutator) Plan(ctx context.Context, a *admission.Attributes, to []admission.Run,
+	r *admission.Report) ([]admission.Run, error) {
 	if a.Object == nil {
 		return to, nil
 	}
@@ -104,14 +105,16 @@ func (m Mutator) change(
 }
 
 // setDefaults sets what the rule gives and the object leaves unset: all of it, or nothing.
-func (m Mutator) setDefaults(ctx context.Context, in *Input, a *admission.Attributes, target *document.Document) (changed bool, err error) {
+func (m Mutator) setDefaults(ctx context.Context, in *Input, a *admission.Attributes,
+	target *document.Document) (changed bool, err error) {
 	value, err := m.rules.defaults.Value(ctx, in)
 	if err != nil {
 		return false, err
 	}
 	given, ok := value.term.Value.(ast.Object)
 	if !ok {
-		return false, fmt.Errorf("%s: the value must be an object, not %s", m.rules.defaults.rule, ast.ValueName(value.term.Value))
+		return false, fmt.Errorf("%s: the value must be an object, not %s", m.rules.defaults.rule,
+			ast.ValueName(value.term.Value))
 	}
 	f := filler{target: target, most: mostBytes(a, target)}
 	if err := target.Atomically(func() error { return f.fill(target.Root(), given) }); err != nil {

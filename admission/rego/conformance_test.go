@@ -33,7 +33,8 @@ func TestConformance(t *testing.T) {
 	}
 	plans := 0
 	for _, version := range []string{"v0", "v1"} {
-		set, err := cases.Load(filepath.Join(strings.TrimSpace(string(dir)), "v1", "test", "cases", "testdata", version))
+		set, err := cases.Load(filepath.Join(strings.TrimSpace(string(dir)), "v1", "test", "cases", "testdata",
+			version))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,12 +129,14 @@ func checkConformance(t *testing.T, c *cases.TestCase, found topdown.QueryResult
 			t.Errorf("no error, want %v", *c.WantErrorCode)
 		case c.WantErrorCode != nil && errors.As(err, &failed) && !strings.HasPrefix(failed.Message, *c.WantErrorCode):
 			t.Errorf("got %v, want %s", err, *c.WantErrorCode)
-		case c.WantError != nil && !strings.Contains(err.Error(), strings.TrimPrefix(worded("f: "+stripCode(*c.WantError)), "f: ")):
+		case c.WantError != nil &&
+			!strings.Contains(err.Error(), strings.TrimPrefix(worded("f: "+stripCode(*c.WantError)), "f: ")):
 			t.Errorf("got %v, want %s", err, *c.WantError)
 		}
 	case err != nil:
 		var failed Error
-		if errors.As(err, &failed) && (strings.HasPrefix(failed.Message, topdown.BuiltinErr) || strings.HasPrefix(failed.Message, topdown.TypeErr)) {
+		if errors.As(err, &failed) && (strings.HasPrefix(failed.Message, topdown.BuiltinErr) ||
+			strings.HasPrefix(failed.Message, topdown.TypeErr)) {
 			return // an error of a function, which OPA's cases let pass, is an error here
 		}
 		t.Errorf("failed: %v", err)

@@ -7,8 +7,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// FailingConstants returns the calls of functions that fail whenever they are evaluated, since their operands are constants:
-// a division by zero, or a text that is no number.
+// FailingConstants returns the calls of functions that fail whenever they are evaluated, since their operands are
+// constants: a division by zero, or a text that is no number.
 func (p *Program) FailingConstants() (all Errors) {
 	var known constants
 	note := func(at *ast.Location, terms []*ast.Term) bool {
@@ -46,8 +46,8 @@ func (p *Program) FailingConstants() (all Errors) {
 	return all
 }
 
-// patternOperands has the functions that fail for an expression which is none, and which operand that is. In the place of the
-// others these stand.
+// patternOperands has the functions that fail for an expression which is none, and which operand that is. In the place
+// of the others these stand.
 var patternOperands = map[string]struct {
 	at     int
 	others []*ast.Term
@@ -61,8 +61,8 @@ var patternOperands = map[string]struct {
 	"glob.match":                       {0, []*ast.Term{nil, ast.ArrayTerm(), ast.StringTerm("")}},
 }
 
-// withPattern returns a call of a function with a constant expression, and with other operands in place of those that depend on
-// objects; nil for other calls.
+// withPattern returns a call of a function with a constant expression, and with other operands in place of those that
+// depend on objects; nil for other calls.
 func withPattern(terms []*ast.Term, known constants) []*ast.Term {
 	of, is := patternOperands[terms[0].String()]
 	if !is || len(terms) < 1+len(of.others) {
@@ -89,7 +89,8 @@ type constants map[ast.Var]*ast.Term
 func constantsIn(m *ast.Module) constants {
 	all := constants{}
 	for _, r := range m.Rules {
-		isFact := len(r.Body) == 1 && r.Body[0].Equal(ast.NewExpr(ast.BooleanTerm(true))) && r.Else == nil && len(r.Head.Args) == 0
+		isFact := len(r.Body) == 1 && r.Body[0].Equal(ast.NewExpr(ast.BooleanTerm(true))) && r.Else == nil &&
+			len(r.Head.Args) == 0
 		all.note(r.Head.Name, r.Head.Value, isFact)
 	}
 	return all

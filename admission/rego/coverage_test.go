@@ -55,7 +55,8 @@ func TestObserve(t *testing.T) {
 	}
 	var got []string
 	for r, o := range all {
-		got = append(got, fmt.Sprintf("%02d %s fact=%v ran=%v defined=%v undefined=%v", r.Line, r.Name, r.IsFact, o.Ran(), o.WasDefined(), o.WasUndefined()))
+		got = append(got, fmt.Sprintf("%02d %s fact=%v ran=%v defined=%v undefined=%v", r.Line, r.Name, r.IsFact,
+			o.Ran(), o.WasDefined(), o.WasUndefined()))
 	}
 	slices.Sort(got)
 	want := []string{

@@ -10,9 +10,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 )
 
-// Impossible returns the rules that can never have a value, of those that a policy asks: OPA's type checker proves, for all
-// objects of a JSON Schema, that they read what no object has. With clauses also a rule is found that has others of its name
-// beside it. What stands in a negation or a comprehension proves nothing.
+// Impossible returns the rules that can never have a value, of those that a policy asks: OPA's type checker proves, for
+// all objects of a JSON Schema, that they read what no object has. With clauses also a rule is found that has others of
+// its name beside it. What stands in a negation or a comprehension proves nothing.
 func (p *Program) Impossible(object map[string]any, clauses bool, rules ...*Query) (all Errors) {
 	if input, _ := p.replaced(); input {
 		return nil
@@ -27,7 +27,8 @@ func (p *Program) Impossible(object map[string]any, clauses bool, rules ...*Quer
 	i := impossibles{wrong: map[spot]reason{}, rules: map[string][]*ast.Rule{}, known: map[string]reason{}}
 	for _, err := range c.Errors {
 		switch err.Details.(type) {
-		case *ast.RefErrInvalidDetail, *ast.RefErrUnsupportedDetail: // the schema knows no null, so that what is compared may fit
+		case *ast.RefErrInvalidDetail, *ast.RefErrUnsupportedDetail:
+			// the schema knows no null, so that what is compared may fit
 			i.wrong[spotOf(err.Location)] = reason{err}
 		}
 	}
@@ -50,7 +51,8 @@ func (p *Program) Impossible(object map[string]any, clauses bool, rules ...*Quer
 			}
 		}
 		for _, why := range found {
-			e := Error{Message: "'" + name[strings.LastIndexByte(name, '.')+1:] + "' can never have a value here, whatever the object: " + why.text()}
+			e := Error{Message: "'" + name[strings.LastIndexByte(name, '.')+1:] +
+				"' can never have a value here, whatever the object: " + why.text()}
 			e.locate(p.sources, why.err.Location)
 			all = append(all, e)
 		}
@@ -183,8 +185,8 @@ type within struct {
 	declared ast.VarSet
 }
 
-// expr returns why an expression is never met. What is negated, or evaluated with something else in place of the input, is
-// left out.
+// expr returns why an expression is never met. What is negated, or evaluated with something else in place of the input,
+// is left out.
 func (w *within) expr(e *ast.Expr) reason {
 	if e.Negated || len(e.With) > 0 {
 		return reason{}
@@ -303,7 +305,8 @@ func (w *within) named(ref ast.Ref) (name string, beyond int) {
 // value returns why the value of a rule, or of a function, is never there.
 func (w *within) value(ref ast.Ref) reason {
 	name, _ := w.named(ref)
-	if name == "" || slices.ContainsFunc(w.rules[name], func(r *ast.Rule) bool { return r.Head.Key != nil || r.Head.HasDynamicRef() }) {
+	if name == "" || slices.ContainsFunc(w.rules[name],
+		func(r *ast.Rule) bool { return r.Head.Key != nil || r.Head.HasDynamicRef() }) {
 		return reason{} // a set, or an object, is empty at least
 	}
 	return w.rule(name)

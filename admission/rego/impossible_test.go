@@ -24,7 +24,8 @@ func TestImpossible(t *testing.T) {
 		{"in the message", `deny contains msg if { input.review.object.spec.size > 3; msg := sprintf("%v", [input.review.object.spec.sise]) }`, found},
 		{"in the head", `deny contains input.review.object.spec.sise if input.review.object.spec.size > 3`, found},
 		{"of an item", `deny contains "x" if input.review.object.spec.rooms[_].windows > 3`, found},
-		{"of an item that has it", `deny contains "x" if { some r in input.review.object.spec.rooms; r.doors > 3 }`, ""},
+		{"of an item that has it", `deny contains "x" if { some r in input.review.object.spec.rooms; r.doors > 3 }`,
+			""},
 		{"of an item by a variable", `deny contains "x" if { some r in input.review.object.spec.rooms; r.windows > 3 }`, found},
 		{"a name in a list", `deny contains "x" if input.review.object.spec.tags.first == "a"`, found},
 		{"null may be there", `deny contains "x" if input.review.object.spec == null`, ""},
@@ -34,22 +35,30 @@ func TestImpossible(t *testing.T) {
 		{"in a comprehension", `deny contains "x" if count([s | s := input.review.object.spec.sise]) == 0`, ""},
 		{"in every", `deny contains "x" if every s in input.review.object.spec.tags { s.sise > 3 }`, ""},
 		{"with another input", `deny contains "x" if { r with input as {"review": {"object": {"spec": {"sise": 4}}}} }` + "\nr if input.review.object.spec.sise > 3", ""},
-		{"with an else", `deny contains "x" if r == 2` + "\nr := 1 if input.review.object.spec.sise > 3\nelse := 2", ""},
-		{"with a default", `deny contains "x" if r == 2` + "\ndefault r := 2\nr := 1 if input.review.object.spec.sise > 3", ""},
+		{"with an else", `deny contains "x" if r == 2` + "\nr := 1 if input.review.object.spec.sise > 3\nelse := 2",
+			""},
+		{"with a default", `deny contains "x" if r == 2` +
+			"\ndefault r := 2\nr := 1 if input.review.object.spec.sise > 3", ""},
 		{"by a helper", `deny contains "x" if r` + "\nr if input.review.object.spec.sise > 3", found},
 		{"by one helper of two", `deny contains "x" if r` + "\nr if input.review.object.spec.sise > 3\nr if input.review.object.spec.size > 3", ""},
 		{"by a function", `deny contains "x" if f(1)` + "\nf(x) if input.review.object.spec.sise > x", found},
-		{"a set that is empty", `deny contains "x" if s["a"]` + "\ns contains x if x := input.review.object.spec.sise", found},
-		{"an item of a set that is empty", `deny contains x if some x in s` + "\ns contains x if x := input.review.object.spec.sise", found},
-		{"the size of a set that is empty", `deny contains "x" if count(s) == 0` + "\ns contains x if x := input.review.object.spec.sise", ""},
-		{"a variable of the name of a rule", `deny contains "x" if { r := 1; r == 1 }` + "\nr if input.review.object.spec.sise > 3", ""},
-		{"an argument of the name of a rule", `deny contains "x" if f(1)` + "\nf(r) if r == 1\nr if input.review.object.spec.sise > 3", ""},
+		{"a set that is empty", `deny contains "x" if s["a"]` + "\ns contains x if x := input.review.object.spec.sise",
+			found},
+		{"an item of a set that is empty", `deny contains x if some x in s` +
+			"\ns contains x if x := input.review.object.spec.sise", found},
+		{"the size of a set that is empty", `deny contains "x" if count(s) == 0` +
+			"\ns contains x if x := input.review.object.spec.sise", ""},
+		{"a variable of the name of a rule", `deny contains "x" if { r := 1; r == 1 }` +
+			"\nr if input.review.object.spec.sise > 3", ""},
+		{"an argument of the name of a rule", `deny contains "x" if f(1)` +
+			"\nf(r) if r == 1\nr if input.review.object.spec.sise > 3", ""},
 		{"what is not known", `deny contains "x" if input.review.object.spec.any.b.c == 1`, ""},
 		{"a key of a map", `deny contains "x" if input.review.object.spec.map.b == 1`, ""},
 		{"the stored object", `deny contains "x" if input.review.oldObject.spec.sise > 3`, ""},
 		{"parameters", `deny contains "x" if input.parameters.sise > 3`, ""},
 		{"by object.get", `deny contains "x" if object.get(input.review.object.spec, "sise", 5) > 3`, ""},
-		{"a rule that nothing asks", `deny contains "x" if input.review.object.spec.size > 3` + "\nr if input.review.object.spec.sise > 3", ""},
+		{"a rule that nothing asks", `deny contains "x" if input.review.object.spec.size > 3` +
+			"\nr if input.review.object.spec.sise > 3", ""},
 	} {
 		p, err := Compile(Options{}, Module{File: "a.rego", Source: []byte("package policy\n\n" + c.rules + "\n")})
 		if err != nil {
@@ -64,7 +73,8 @@ func TestImpossible(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", c.name, errs, c.want)
 		}
 		for _, e := range errs {
-			if e.Line < 3 || e.Column == 0 || !strings.HasPrefix(e.Message, "'deny' can never have a value here, whatever the object: ") {
+			if e.Line < 3 || e.Column == 0 ||
+				!strings.HasPrefix(e.Message, "'deny' can never have a value here, whatever the object: ") {
 				t.Errorf("%s: got %v", c.name, e)
 			}
 		}
@@ -73,7 +83,8 @@ func TestImpossible(t *testing.T) {
 				t.Errorf("%s: got %v without clauses", c.name, errs)
 			}
 		}
-		if suggests := strings.Contains(errs.Error(), "; did you mean `size`?"); suggests != (c.want == found && strings.Contains(c.rules, ".sise")) {
+		if suggests := strings.Contains(errs.Error(), "; did you mean `size`?"); suggests != (c.want == found &&
+			strings.Contains(c.rules, ".sise")) {
 			t.Errorf("%s: got %v", c.name, errs)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// LackingReads returns what modules read of fields that no object has. Lacks says so of a path, such as '.spec.size' and
-// '.lines[*].count'. What is read has no value, so that a `deny` which needs it denies nothing, and one that asks for it by
-// `not` denies everything.
+// LackingReads returns what modules read of fields that no object has. Lacks says so of a path, such as '.spec.size'
+// and '.lines[*].count'. What is read has no value, so that a `deny` which needs it denies nothing, and one that asks
+// for it by `not` denies everything.
 func (p *Program) LackingReads(lacks func(path string) bool) (all Errors) {
 	if input, _ := p.replaced(); input {
 		return nil // of other objects nothing is known
@@ -30,7 +30,8 @@ func (p *Program) LackingReads(lacks func(path string) bool) (all Errors) {
 					}
 					if !seen[path] {
 						seen[path] = true
-						e := Error{File: name, Message: "reads `" + path + "`, which has no value: the schema of the objects has no such field"}
+						e := Error{File: name, Message: "reads `" + path +
+							"`, which has no value: the schema of the objects has no such field"}
 						e.locate(p.sources, placeOf(ref))
 						all = append(all, e)
 					}

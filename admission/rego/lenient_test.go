@@ -19,7 +19,8 @@ large contains c.name if {
 
 deny contains name if some name in large
 `)
-	in := Input{Review: read(t, []byte(`{"containers":[{"name":"a","cpu":"many"},{"name":"b","cpu":"8"}]}`)), Shared: plan.NewShared(nil)}
+	in := Input{Review: read(t, []byte(`{"containers":[{"name":"a","cpu":"many"},{"name":"b","cpu":"8"}]}`)),
+		Shared: plan.NewShared(nil)}
 	var told []string
 	in.Relaxed = func(err error) { told = append(told, err.Error()) }
 	const failure = `p.rego:5:2: eval_builtin_error: to_number: parsing "many": invalid syntax`

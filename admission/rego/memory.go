@@ -82,8 +82,8 @@ func ParseWeight(source []byte) int {
 	return tokens*tokenBytes + len(source)*sourceBytes
 }
 
-// DataWeight returns how much memory the values of a text in JSON or YAML take, at most: each of them but the first stands
-// behind one of a few characters.
+// DataWeight returns how much memory the values of a text in JSON or YAML take, at most: each of them but the first
+// stands behind one of a few characters.
 func DataWeight(text []byte) int {
 	weight := len(text) + containerBytes
 	for _, c := range text {

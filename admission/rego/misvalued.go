@@ -10,8 +10,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// Misvalued returns the rules of a policy whose values cannot be what the policy takes of them, by the types that OPA's type
-// checker finds: a `deny` that is a number, and a violation without `msg`.
+// Misvalued returns the rules of a policy whose values cannot be what the policy takes of them, by the types that OPA's
+// type checker finds: a `deny` that is a number, and a violation without `msg`.
 func (p *Policy) Misvalued() Errors {
 	if p.program == nil {
 		return nil
@@ -19,7 +19,8 @@ func (p *Policy) Misvalued() Errors {
 	return p.program.Misvalued(p.names...)
 }
 
-// Misvalued returns those of some rules, such as data.policy.deny, whose values cannot be what is taken of rules of that name.
+// Misvalued returns those of some rules, such as data.policy.deny, whose values cannot be what is taken of rules of
+// that name.
 func (p *Program) Misvalued(names ...string) (all Errors) {
 	var modules map[string]*ast.Module
 	for _, name := range names {
@@ -190,7 +191,8 @@ func (t *taker) violation(of types.Type) string {
 			if types.Compare(of, m.is) == 0 {
 				return ""
 			}
-			return fmt.Sprintf("the member '%s' of a violation must be %s, not %s", m.name, typeName(m.is), typeName(of))
+			return fmt.Sprintf("the member '%s' of a violation must be %s, not %s", m.name, typeName(m.is),
+				typeName(of))
 		}); why != "" {
 			return why
 		}
@@ -202,7 +204,8 @@ func (t *taker) violation(of types.Type) string {
 func verdict(of types.Type) string {
 	o, is := of.(*types.Object)
 	switch {
-	case types.Compare(of, types.B) == 0, is && (o.DynamicProperties() != nil || o.Select("allowed") != nil || o.Select("allow") != nil):
+	case types.Compare(of, types.B) == 0, is && (o.DynamicProperties() != nil || o.Select("allowed") != nil ||
+		o.Select("allow") != nil):
 		return ""
 	case is:
 		return "the object must have a member 'allowed' or 'allow'"

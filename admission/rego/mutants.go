@@ -22,8 +22,8 @@ type Mutant struct {
 }
 
 // Mutants returns a module with one change at a time: a rule has no value, a condition is always true, a comparison is
-// another one, a number is greater by one, a boolean is the other one, a negation is gone. Rules that are tests stay as they
-// are. The module may be of either version of the language. One that cannot be parsed has no mutants.
+// another one, a number is greater by one, a boolean is the other one, a negation is gone. Rules that are tests stay as
+// they are. The module may be of either version of the language. One that cannot be parsed has no mutants.
 func Mutants(m Module) []Mutant {
 	builtin.Guard()
 	p := &Program{}
@@ -47,7 +47,8 @@ func Mutants(m Module) []Mutant {
 			}
 		}
 	}
-	slices.SortStableFunc(c.all, func(a, b Mutant) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
+	slices.SortStableFunc(c.all,
+		func(a, b Mutant) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
 	return slices.CompactFunc(c.all, func(a, b Mutant) bool { return string(a.Source) == string(b.Source) })
 }
 
@@ -61,7 +62,8 @@ type mutation struct {
 
 // put adds a change of the text at a location.
 func (c *mutation) put(at *ast.Location, by, change string) {
-	if at == nil || len(at.Text) == 0 || at.Offset < 0 || at.Offset+len(at.Text) > len(c.source) || string(c.source[at.Offset:at.Offset+len(at.Text)]) != string(at.Text) {
+	if at == nil || len(at.Text) == 0 || at.Offset < 0 || at.Offset+len(at.Text) > len(c.source) ||
+		string(c.source[at.Offset:at.Offset+len(at.Text)]) != string(at.Text) {
 		return // the compiler's own
 	}
 	_, line, column := c.program.sources.place(at)
@@ -78,13 +80,15 @@ func (c *mutation) disable(rule *ast.Rule) {
 		}
 	}
 	if at := rule.Location; at != nil && !rule.Default && rule.Else == nil {
-		c.put(at, strings.Repeat("\n", strings.Count(string(at.Text), "\n")), fmt.Sprintf("`%s` is left out", firstLine(at.Text)))
+		c.put(at, strings.Repeat("\n", strings.Count(string(at.Text), "\n")),
+			fmt.Sprintf("`%s` is left out", firstLine(at.Text)))
 	}
 }
 
 // isCondition reports whether an expression is written by an author, and gives no variable its value.
 func isCondition(e *ast.Expr) bool {
-	if _, declares := e.Terms.(*ast.SomeDecl); declares || e.Generated || e.IsAssignment() || e.IsEquality() || e.Location == nil {
+	if _, declares := e.Terms.(*ast.SomeDecl); declares || e.Generated || e.IsAssignment() || e.IsEquality() ||
+		e.Location == nil {
 		return false
 	}
 	text := string(e.Location.Text)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestMutants: each rule, condition, comparison, negation and number of a module is changed, and its tests stay as they are.
+// TestMutants: each rule, condition, comparison, negation and number of a module is changed, and its tests stay as they
+// are.
 func TestMutants(t *testing.T) {
 	const text = `package queues
 
@@ -37,7 +38,8 @@ test_deny if count(deny) == 0
 `
 	var got []string
 	for _, m := range Mutants(Module{File: "p.yaml", Line: 8, Source: []byte(text)}) {
-		if _, err := Compile(Options{}, Module{File: "p.rego", Source: m.Source}); err != nil && strings.Contains(err.Error(), "rego_parse_error") {
+		if _, err := Compile(Options{}, Module{File: "p.rego", Source: m.Source}); err != nil &&
+			strings.Contains(err.Error(), "rego_parse_error") {
 			t.Errorf("%s: %v", m.Change, err)
 		}
 		got = append(got, fmt.Sprintf("%d:%d %s: %s", m.Line, m.Column, m.Rule, m.Change))

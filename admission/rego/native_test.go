@@ -142,8 +142,10 @@ func TestPlans(t *testing.T) {
 		{"a rule with two values", `p := x if some x in [1, 2]`, "!policy.rego:2:1: eval_conflict_error: rule data.t.p produced conflicting values"},
 		{"a function with two values", "f(x) := y if some y in x\np := f([1, 2])", "!policy.rego:2:1: eval_conflict_error: function data.t.f produced conflicting values for the same inputs"},
 		{"a function whose value is known", "f(x) := y if y = x[_]\np if { y := 2; f([1, 2], y) }", "true"},
-		{"an object with two values for a key", `p[x] := y if { x := "a"; some y in [1, 2] }`, "!policy.rego:2:1: eval_conflict_error: object keys must be unique"},
-		{"an error of a function", `p if to_number("a") > 1`, `!policy.rego:2:6: eval_builtin_error: to_number: parsing "a": invalid syntax`},
+		{"an object with two values for a key", `p[x] := y if { x := "a"; some y in [1, 2] }`,
+			"!policy.rego:2:1: eval_conflict_error: object keys must be unique"},
+		{"an error of a function", `p if to_number("a") > 1`,
+			`!policy.rego:2:6: eval_builtin_error: to_number: parsing "a": invalid syntax`},
 		{"an operand of a wrong type", `p if { x := input.review.list[_]; startswith(x, "a") }`, "!policy.rego:2:35: eval_type_error: startswith: operand 1 must be string but got number"},
 		{"a rule that the index leaves out", "p if { to_number(\"a\") > 1; input.review.n == 2 }\np if true", "true"},
 		{"what comes behind the first value", "p if true\np if to_number(\"a\") > 1", "true"},
@@ -154,8 +156,10 @@ p if s["1"]`, "true"},
 		{"no value", "p := 1 if input.review.n == 3", "!data.t.p: the rule has no value for the request"},
 		{"every", `p if every i, x in input.review.list { x > i }`, "true"},
 		{"walk", `p := {path | walk(input.review.tree, [path, 3])}`, `{["a", "b"]}`},
-		{"a message before the condition", "p contains m if { m := sprintf(\"%v\", [x]); x > 1; x = input.review.list[_] }", `{"2", "3"}`},
-		{"nested comprehensions", `p := [y | some x in input.review.list; y := {z: x | some z in [x, x * 2]}]`, `[{1: 1, 2: 1}, {2: 2, 4: 2}, {3: 3, 6: 3}]`},
+		{"a message before the condition",
+			"p contains m if { m := sprintf(\"%v\", [x]); x > 1; x = input.review.list[_] }", `{"2", "3"}`},
+		{"nested comprehensions", `p := [y | some x in input.review.list; y := {z: x | some z in [x, x * 2]}]`,
+			`[{1: 1, 2: 1}, {2: 2, 4: 2}, {3: 3, 6: 3}]`},
 		{"destructuring", `p := [a, b] if [a, {"k": b}] = [1, {"k": input.review.n}]`, "[1, 1]"},
 		{"with, and what the rule read before and reads after it", `q := input.review.n
 p := [a, b, c, input.review.n] if { a := input.review.n; b := q with input.review.n as 7; c := q }`, "[1, 7, 1, 1]"},
@@ -186,7 +190,8 @@ p := x if x := q with input.review.n.deep as 4`, "4"},
 	data := parsed(t, []byte(`{"fixed":{"list":["a","b"],"map":{"1":"x","y":"z"}}}`))
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := Compile(Options{Data: data}, Module{File: "policy.rego", Source: []byte("package t\n" + c.module)})
+			p, err := Compile(Options{Data: data},
+				Module{File: "policy.rego", Source: []byte("package t\n" + c.module)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +220,8 @@ p := x if x := q with input.review.n.deep as 4`, "4"},
 
 // TestWithoutPlan: what has no plan is evaluated by OPA, and a query says why.
 func TestWithoutPlan(t *testing.T) {
-	p, err := Compile(Options{}, Module{File: "policy.rego", Source: []byte("package t\np if count([]) == 1\nq if p with count as 1")})
+	p, err := Compile(Options{},
+		Module{File: "policy.rego", Source: []byte("package t\np if count([]) == 1\nq if p with count as 1")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -153,11 +153,14 @@ func readingsCompared(t testing.TB) func(t *testing.T, text string) {
 		for _, q := range queries {
 			for _, q := range []*Query{q, q.Lenient()} {
 				want, wantErr := byOPA(q).Value(t.Context(), &Input{Review: made})
-				for name, in := range map[string]*Input{"alone": {Review: unmade}, "shared": {Review: unmade, Shared: shared}} {
+				for name, in := range map[string]*Input{"alone": {Review: unmade},
+					"shared": {Review: unmade, Shared: shared}} {
 					// OPA calls no function again for an equal argument, in which 1 may be 1.0.
 					got, err := q.Value(t.Context(), in)
-					if textOfError(err) != textOfError(wantErr) && !oneConflicts(err, wantErr) || err == nil && !got.term.Equal(want.term) {
-						t.Errorf("%s %s of %s is\n%v, %v, want\n%v, %v", q.rule, name, text, got.term, err, want.term, wantErr)
+					if textOfError(err) != textOfError(wantErr) && !oneConflicts(err, wantErr) || err == nil &&
+						!got.term.Equal(want.term) {
+						t.Errorf("%s %s of %s is\n%v, %v, want\n%v, %v", q.rule, name, text, got.term, err, want.term,
+							wantErr)
 					}
 				}
 			}
@@ -172,7 +175,8 @@ func TestUnmadeReview(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := document.Parse(fmt.Appendf(nil, `{"n":1,"list":[%s0]}`, strings.Repeat(`"some text",`, 20000)), document.Limits{})
+	d, err := document.Parse(fmt.Appendf(nil, `{"n":1,"list":[%s0]}`, strings.Repeat(`"some text",`, 20000)),
+		document.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,8 @@ const parametersName = "parameters"
 func (r ParameterReads) Lacking(known []string, why string) (all Errors) {
 	for name, e := range r.Named {
 		if !slices.Contains(known, name) {
-			e.Message = "'input.parameters." + name + "' has no value: " + why + manifest.Suggest(name, slices.Values(known))
+			e.Message = "'input.parameters." + name + "' has no value: " + why +
+				manifest.Suggest(name, slices.Values(known))
 			all = append(all, e)
 		}
 	}

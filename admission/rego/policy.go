@@ -122,21 +122,25 @@ type Source struct {
 func CompilePolicy(p *RegoPolicy, from Source) (*Policy, field.ErrorList) {
 	spec := &policy.Spec{
 		Name: p.Name, FailurePolicy: &p.Spec.FailurePolicy, ParamKind: p.Spec.ParamKind,
-		MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, TargetRefs: p.Spec.TargetRefs,
+		MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions,
+		TargetRefs: p.Spec.TargetRefs,
 	}
 	errs := kind.Validate(spec)
 	if p.Spec.MatchConstraints == nil {
 		return nil, errs
 	}
-	compiled := &Policy{program: from.Program, states: from.States, actions: p.Spec.ValidationActions, usable: from.Usable, taken: taken{origin: from.Origin}}
+	compiled := &Policy{program: from.Program, states: from.States, actions: p.Spec.ValidationActions,
+		usable: from.Usable, taken: taken{origin: from.Origin}}
 	for _, action := range compiled.actions {
 		compiled.texts = append(compiled.texts, string(action))
 	}
-	c := policy.NewCompiler(&kind, &compiled.Policy, spec, cel.NewAdmissionCompiler(p.Spec.ParamKind != nil), from.States)
+	c := policy.NewCompiler(&kind, &compiled.Policy, spec, cel.NewAdmissionCompiler(p.Spec.ParamKind != nil),
+		from.States)
 	c.Errs = errs
 	c.Constraints()
 	c.Conditions()
-	binding, errs := policy.CompileBinding(&policy.BindingSpec{Name: p.Name, PolicyName: p.Name, ParamRef: p.Spec.ParamRef}, nil)
+	binding, errs := policy.CompileBinding(&policy.BindingSpec{Name: p.Name, PolicyName: p.Name,
+		ParamRef: p.Spec.ParamRef}, nil)
 	c.Errs = append(c.Errs, errs...)
 	if binding != nil {
 		compiled.binding = binding
@@ -239,7 +243,10 @@ func readBy(p *Program) reads {
 		r.lines = append(r.lines, "/input/http/headers", "/input/http/query")
 	}
 	if slices.ContainsFunc(envoyMembers, func(name string) bool { return p.Reads(name) }) {
-		r.head = append(r.head, func(in *Input, h *httpRequest, body Value) { in.More = append(in.More, h.envoy(body)...) })
+		r.head = append(r.head, func(in *Input, h *httpRequest,
+			body Value) {
+			in.More = append(in.More, h.envoy(body)...)
+		})
 		r.lines = append(r.lines, "/input/attributes/request/http/headers", "/input/parsed_query")
 	}
 	if p.Reads("request") {
@@ -276,7 +283,8 @@ func (p *Policy) ReadsCarried() bool { return p.Policy.ReadsCarried() || p.reads
 // IsValidating reports whether the policy has rules that refuse requests, Changes if it has rules that
 // change objects. A policy whose modules are not known yet counts as validating: it fails.
 func (p *Policy) IsValidating() bool {
-	return p.program == nil || p.rules.deny != nil || p.rules.violation != nil || p.rules.warn != nil || p.rules.allow != nil
+	return p.program == nil || p.rules.deny != nil || p.rules.violation != nil || p.rules.warn != nil ||
+		p.rules.allow != nil
 }
 
 // Changes reports whether the policy has rules that change objects.
@@ -415,7 +423,8 @@ func (p *Policy) act(v *Violation, index int, a *admission.Attributes, r *admiss
 		case admissionv1.Warn:
 			r.Warn(status.PolicyWarns(p.Name(), v.Message))
 		case admissionv1.Audit:
-			r.Audit(admission.AuditedFailure{Message: v.Message, Policy: p.Name(), ExpressionIndex: index, ValidationActions: p.texts})
+			r.Audit(admission.AuditedFailure{Message: v.Message, Policy: p.Name(), ExpressionIndex: index,
+				ValidationActions: p.texts})
 		}
 	}
 }

@@ -21,7 +21,8 @@ func (p *Program) Misprinted() (all Errors) {
 		}
 		places := len(placeOfValue.FindAllString(string(text), -1)) - len(percent.FindAllString(string(text), -1))
 		if places != values.Len() {
-			e := Error{Message: fmt.Sprintf("the text has places for %d values, and sprintf gets %d", places, values.Len())}
+			e := Error{Message: fmt.Sprintf("the text has places for %d values, and sprintf gets %d", places,
+				values.Len())}
 			e.locate(p.sources, at)
 			all = append(all, e)
 		}

@@ -56,7 +56,8 @@ type opaQuery struct {
 }
 
 func (p *Program) compileQuery(text string) (*opaQuery, error) {
-	body, err := ast.ParseBodyWithOpts(text, ast.ParserOptions{RegoVersion: p.version(), Capabilities: p.capabilities()})
+	body, err := ast.ParseBodyWithOpts(text,
+		ast.ParserOptions{RegoVersion: p.version(), Capabilities: p.capabilities()})
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +239,8 @@ func (q *Query) runObserved(ctx context.Context, e *evaluation) error {
 	t.end()
 	again := newBudget(ctx, p.budget(), in.Deadline, nil)
 	t = newTracer(p.observed)
-	if q.iterate(ctx, q.topdown(in, again).WithQueryTracer(t).WithIndexing(false), again, func(solution) error { return nil }) == nil {
+	if q.iterate(ctx, q.topdown(in, again).WithQueryTracer(t).WithIndexing(false), again,
+		func(solution) error { return nil }) == nil {
 		t.end()
 	}
 	return nil
@@ -268,7 +270,8 @@ func (q *Query) iterate(ctx context.Context, query *topdown.Query, b *budget, ea
 		ctx, cancel = context.WithDeadline(ctx, b.deadline)
 		defer cancel()
 	}
-	if err := query.Iter(ctx, func(found topdown.QueryResult) error { return each(solution{found: found}) }); err != nil {
+	if err := query.Iter(ctx,
+		func(found topdown.QueryResult) error { return each(solution{found: found}) }); err != nil {
 		return q.failure(err, b)
 	}
 	return nil
@@ -404,7 +407,8 @@ func violationOf(value ast.Value) (v Violation, err error) {
 		}
 		text, ok := t.Value.(ast.String)
 		if !ok {
-			return v, fmt.Errorf("the member %s of a violation must be a string, not %s", m.name, ast.ValueName(t.Value))
+			return v, fmt.Errorf("the member %s of a violation must be a string, not %s", m.name,
+				ast.ValueName(t.Value))
 		}
 		*m.into = string(text)
 	}
@@ -436,7 +440,8 @@ func (q *Query) Allowed(ctx context.Context, in *Input) (bool, Violation, error)
 	case ast.Object:
 		return allowedBy(v)
 	}
-	return false, Violation{}, fmt.Errorf("%s: the value must be a boolean or an object, not %s", q.rule, ast.ValueName(value.term.Value))
+	return false, Violation{}, fmt.Errorf("%s: the value must be a boolean or an object, not %s", q.rule,
+		ast.ValueName(value.term.Value))
 }
 
 // allowedBy reads the object that Envoy's plugin takes: allowed, http_status, body; Kong's has

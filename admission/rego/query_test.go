@@ -21,7 +21,8 @@ func TestParameters(t *testing.T) {
 	if bound.native == nil || bound.native != q.native || bound.program != q.program {
 		t.Error("the modules were compiled once more for the parameters")
 	}
-	for _, c := range []struct{ n, most, want string }{{"5", "", "at most 3"}, {"2", "", ""}, {"5", "4", "at most 4"}, {"5", "7", ""}} {
+	for _, c := range []struct{ n, most, want string }{{"5", "", "at most 3"}, {"2", "", ""}, {"5", "4", "at most 4"},
+		{"5", "7", ""}} {
 		in := Input{Review: Object(Member{"n", number(t, c.n)})}
 		if c.most != "" {
 			in.Parameters = Object(Member{"most", number(t, c.most)})
@@ -49,8 +50,10 @@ func TestConcurrent(t *testing.T) {
 	for i := range 8 {
 		wait.Go(func() {
 			for j := range 20 {
-				object := strings.ReplaceAll(benchPod, "registry.example.com/mesh", fmt.Sprintf("r%d-%d.example.com/mesh", i, j))
-				review := parsed(t, []byte(strings.Replace(reviewText(object), `"team-a"`, fmt.Sprintf(`"team-%d-%d"`, i, j), 1)))
+				object := strings.ReplaceAll(benchPod, "registry.example.com/mesh",
+					fmt.Sprintf("r%d-%d.example.com/mesh", i, j))
+				review := parsed(t,
+					[]byte(strings.Replace(reviewText(object), `"team-a"`, fmt.Sprintf(`"team-%d-%d"`, i, j), 1)))
 				found, err := queries[0].Violations(context.Background(), &Input{Review: review})
 				want := fmt.Sprintf("container <proxy> has an invalid image repo <r%d-%d.example.com/mesh/proxy:2.1.0>, allowed repos are [\"registry.example.com/\"]", i, j)
 				if err != nil || len(found) != 1 || found[0].Message != want {
@@ -64,7 +67,8 @@ func TestConcurrent(t *testing.T) {
 
 // TestHosts: http.send asks the allowed hosts alone, follows no redirection to others, and reads no more than it may.
 func TestHosts(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`"other"`)) }))
+	other := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`"other"`)) }))
 	defer other.Close()
 	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +89,8 @@ func TestHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := query(t, Options{Hosts: []string{base.Hostname()}}, "data.p.deny", "package p\n\ndeny contains http.send(input.request).body\n")
+	q := query(t, Options{Hosts: []string{base.Hostname()}}, "data.p.deny",
+		"package p\n\ndeny contains http.send(input.request).body\n")
 	ask := func(members ...Member) (string, error) {
 		in := Input{Root: Object(Member{"request", Object(append(members, Member{"method", Text("get")})...)})}
 		in.Deadline = time.Now().Add(2 * time.Second)

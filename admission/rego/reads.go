@@ -15,8 +15,9 @@ var objects = []string{"object", "oldObject", "options", namespaceObjectName}
 // RequestReads are the first places in each module that read the user of the request, and the kind of its objects.
 type RequestReads struct{ User, Kind Errors }
 
-// RequestReads returns what the modules read of the request. It errs on the side of more about the user: the name of the member
-// counts wherever it stands, but in an object of the request or in data. The kind counts in references alone.
+// RequestReads returns what the modules read of the request. It errs on the side of more about the user: the name of
+// the member counts wherever it stands, but in an object of the request or in data. The kind counts in references
+// alone.
 func (p *Program) RequestReads() (r RequestReads) {
 	for _, name := range p.sources.names() {
 		m, ok := p.compiled().Modules[name]
@@ -38,8 +39,8 @@ func (p *Program) noted(all Errors, name string, place *ast.Location) Errors {
 	return append(all, e)
 }
 
-// placeIn returns the first place in a module at which something is found; nil if there is none. What stands in data and
-// in objects of the request, but as a key that is computed, is passed over.
+// placeIn returns the first place in a module at which something is found; nil if there is none. What stands in data
+// and in objects of the request, but as a key that is computed, is passed over.
 func placeIn(m *ast.Module, isFound func(x any) *ast.Location) (place *ast.Location) {
 	for _, rule := range m.Rules {
 		var visitor *ast.GenericVisitor

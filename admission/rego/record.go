@@ -95,7 +95,8 @@ func isSecretValue(v Value) bool {
 		return false
 	}
 	kind, version := o.Get(ast.StringTerm("kind")), o.Get(ast.StringTerm("apiVersion"))
-	return kind != nil && version != nil && kind.Value.Compare(ast.String("Secret")) == 0 && version.Value.Compare(ast.String("v1")) == 0
+	return kind != nil && version != nil && kind.Value.Compare(ast.String("Secret")) == 0 &&
+		version.Value.Compare(ast.String("v1")) == 0
 }
 
 func (v Value) orNone() ast.Value {
@@ -141,7 +142,8 @@ func codeOf(err error) string {
 
 // admit lets the policy judge the request for a parameter, if the match conditions hold. The
 // evaluation is recorded if that is wanted.
-func (p *Policy) admit(ctx context.Context, a *admission.Attributes, as schema.GroupVersionResource, param document.Node, r *admission.Report) error {
+func (p *Policy) admit(ctx context.Context, a *admission.Attributes, as schema.GroupVersionResource,
+	param document.Node, r *admission.Report) error {
 	if r.Decisions != nil {
 		return p.admitRecorded(ctx, a, as, param, r)
 	}
@@ -152,10 +154,12 @@ func (p *Policy) admit(ctx context.Context, a *admission.Attributes, as schema.G
 	return err
 }
 
-func (p *Policy) admitRecorded(ctx context.Context, a *admission.Attributes, as schema.GroupVersionResource, param document.Node, r *admission.Report) error {
+func (p *Policy) admitRecorded(ctx context.Context, a *admission.Attributes, as schema.GroupVersionResource,
+	param document.Node, r *admission.Report) error {
 	e := admission.Evaluation{
-		Kind: kind.Name, Engine: Engine, Policy: p.Name(), Path: p.taken.path, Bundle: p.taken.origin.Bundle, Revision: p.taken.origin.Revision,
-		Actions: p.texts, Began: time.Now(),
+		Kind: kind.Name, Engine: Engine, Policy: p.Name(), Path: p.taken.path, Bundle: p.taken.origin.Bundle,
+		Revision: p.taken.origin.Revision,
+		Actions:  p.texts, Began: time.Now(),
 	}
 	in, applies, err := p.input(a, as, param, r)
 	if err == nil && !applies {
@@ -175,7 +179,8 @@ func (p *Policy) admitRecorded(ctx context.Context, a *admission.Attributes, as 
 
 // recorded is the input as it is taken down, without header lines and the query, which may prove who
 // the client is. If there was no input, it has what there is.
-func (p *Policy) recorded(a *admission.Attributes, as schema.GroupVersionResource, in *Input, param document.Node) *Input {
+func (p *Policy) recorded(a *admission.Attributes, as schema.GroupVersionResource, in *Input,
+	param document.Node) *Input {
 	if in == nil {
 		in = &Input{Parameters: p.parameters}
 		if param.Valid() {

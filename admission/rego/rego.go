@@ -156,7 +156,8 @@ func (p *Program) parseOne(name string, m *Module) (*ast.Module, error) {
 	if version == ast.RegoUndefined {
 		version = p.version()
 	}
-	return ast.ParseModuleWithOpts(name, string(m.Source), ast.ParserOptions{Capabilities: p.capabilities(), RegoVersion: version})
+	return ast.ParseModuleWithOpts(name, string(m.Source),
+		ast.ParserOptions{Capabilities: p.capabilities(), RegoVersion: version})
 }
 
 // Lint returns what OPA's strict mode finds in modules that compile: unused variables, arguments
@@ -343,12 +344,14 @@ func (p *Program) ReadsCarried() bool {
 	return reads
 }
 
-// carriedPaths lead to what a server carries over in the forms of the input: reviews, and what other programs give modules.
+// carriedPaths lead to what a server carries over in the forms of the input: reviews, and what other programs give
+// modules.
 var carriedPaths = func() [][]string {
 	all := [][]string{{"parsed_body"}, {"attributes"}, {"request", "http"}}
 	for _, review := range []string{"review", "request"} {
 		all = append(all, []string{review, "object", "status"})
-		for _, name := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "uid"} {
+		for _, name := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp",
+			"generation", "managedFields", "uid"} {
 			all = append(all, []string{review, "object", "metadata", name})
 		}
 	}
@@ -482,7 +485,8 @@ func (s sources) errorOf(err *ast.Error) Error {
 		return e
 	}
 	for _, line := range err.Details.Lines() {
-		if line = strings.TrimSpace(line); line != "" && strings.Trim(line, "^") != "" && !strings.Contains(err.Message, line) {
+		if line = strings.TrimSpace(line); line != "" && strings.Trim(line, "^") != "" &&
+			!strings.Contains(err.Message, line) {
 			e.Message += "; " + line
 		}
 	}

@@ -49,9 +49,12 @@ func (p *Program) failing(r *ast.Rule) (names []string) {
 
 // neverFails are the built-in functions that have a value for any operands.
 var neverFails = map[string]bool{
-	ast.Equal.Name: true, ast.NotEqual.Name: true, ast.LessThan.Name: true, ast.LessThanEq.Name: true, ast.GreaterThan.Name: true,
+	ast.Equal.Name: true, ast.NotEqual.Name: true, ast.LessThan.Name: true, ast.LessThanEq.Name: true,
+	ast.GreaterThan.Name:   true,
 	ast.GreaterThanEq.Name: true, ast.Member.Name: true, ast.MemberWithKey.Name: true, ast.TypeNameBuiltin.Name: true,
-	ast.IsString.Name: true, ast.IsNumber.Name: true, ast.IsBoolean.Name: true, ast.IsArray.Name: true, ast.IsSet.Name: true,
-	ast.IsObject.Name: true, ast.IsNull.Name: true, ast.WalkBuiltin.Name: true, ast.Print.Name: true, ast.InternalPrint.Name: true,
-	ast.NowNanos.Name: true, ast.Trace.Name: true,
+	ast.IsString.Name: true, ast.IsNumber.Name: true, ast.IsBoolean.Name: true, ast.IsArray.Name: true,
+	ast.IsSet.Name:    true,
+	ast.IsObject.Name: true, ast.IsNull.Name: true, ast.WalkBuiltin.Name: true, ast.Print.Name: true,
+	ast.InternalPrint.Name: true,
+	ast.NowNanos.Name:      true, ast.Trace.Name: true,
 }

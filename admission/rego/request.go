@@ -43,14 +43,16 @@ func (m *made) Forget() {
 // madeOf returns what was made of the attributes as they are now, seen as the resource.
 func madeOf(a *admission.Attributes, as schema.GroupVersionResource) *made {
 	m, ok := a.Made.(*made)
-	if ok && m.isOf && m.as == as && m.object == a.Object && m.old == a.Old && m.edited == revision(a.Object) && m.editedO == revision(a.Old) {
+	if ok && m.isOf && m.as == as && m.object == a.Object && m.old == a.Old && m.edited == revision(a.Object) &&
+		m.editedO == revision(a.Old) {
 		return m
 	}
 	fresh := m
 	if !ok || m.isOf {
 		fresh = new(made) // some may still read what was made before
 	}
-	fresh.isOf, fresh.as, fresh.object, fresh.old, fresh.edited, fresh.editedO = true, as, a.Object, a.Old, revision(a.Object), revision(a.Old)
+	fresh.isOf, fresh.as, fresh.object, fresh.old, fresh.edited, fresh.editedO = true, as, a.Object, a.Old,
+		revision(a.Object), revision(a.Old)
 	fresh.meter.memory, fresh.stateMeter.memory = MemoryOf(a), MemoryOf(a)
 	if ok && fresh != m {
 		fresh.http, fresh.states, fresh.stateMeter = m.http, m.states, m.stateMeter
@@ -132,8 +134,10 @@ func httpOf(a *admission.Attributes, withCredentials bool) *httpRequest {
 // own is input.http: what the variable http of CEL has, with method and host.
 func (h *httpRequest) own() Value {
 	return Object(
-		Member{"method", Text(h.method)}, Member{"host", Text(h.host)}, Member{"path", Text(h.path)}, Member{"route", Text(h.route)},
-		Member{"pathParameters", firsts(h.parameters)}, Member{"query", lists(h.query)}, Member{"headers", lists(h.headers)},
+		Member{"method", Text(h.method)}, Member{"host", Text(h.host)}, Member{"path", Text(h.path)},
+		Member{"route", Text(h.route)},
+		Member{"pathParameters", firsts(h.parameters)}, Member{"query", lists(h.query)},
+		Member{"headers", lists(h.headers)},
 	)
 }
 

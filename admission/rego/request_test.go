@@ -35,12 +35,16 @@ func (head) Credentials(yield func(name, value string) bool) { yield("Authorizat
 
 func update(t *testing.T) *admission.Attributes {
 	t.Helper()
-	lookup := &admissiontest.Lookup{Known: map[string][]document.Node{"plans": {admissiontest.Parse(`{"id":"p1"}`).Root()}}}
+	lookup := &admissiontest.Lookup{
+		Known: map[string][]document.Node{"plans": {admissiontest.Parse(`{"id":"p1"}`).Root()}}}
 	return &admission.Attributes{
-		Info:      &resource.Info{Verb: resource.VerbUpdate, Group: "shop.example.com", Version: "v1", Resource: "orders", Namespace: "team-a", Name: "o1"},
+		Info: &resource.Info{Verb: resource.VerbUpdate, Group: "shop.example.com", Version: "v1",
+			Resource: "orders", Namespace: "team-a", Name: "o1"},
 		Operation: admission.Update, HTTP: head{}, Lookup: lookup, DryRun: true,
-		User:   &identity.User{Name: "kim", UID: "7", Groups: []string{"staff"}, Extra: map[string][]string{"team": {"a"}}},
-		Object: documentOf(t, `{"kind":"Order","total":1.50}`), Old: documentOf(t, `{"kind":"Order","total":9007199254740993}`),
+		User: &identity.User{Name: "kim", UID: "7", Groups: []string{"staff"},
+			Extra: map[string][]string{"team": {"a"}}},
+		Object: documentOf(t, `{"kind":"Order","total":1.50}`),
+		Old:    documentOf(t, `{"kind":"Order","total":9007199254740993}`),
 	}
 }
 
@@ -95,8 +99,10 @@ func TestReview(t *testing.T) {
 // TestMembersOfReview: each member has the value by itself that it has in the whole review, also where
 // one is added or replaced.
 func TestMembersOfReview(t *testing.T) {
-	for _, more := range [][]Member{nil, {{"object", Text("x")}, {"namespaceObject", Flag(true)}, {"object", Text("y")}}} {
-		one, err := ReviewOf(update(t), schema.GroupVersionResource{Group: "shop.example.com", Version: "v1", Resource: "orders"})
+	for _, more := range [][]Member{nil,
+		{{"object", Text("x")}, {"namespaceObject", Flag(true)}, {"object", Text("y")}}} {
+		one, err := ReviewOf(update(t), schema.GroupVersionResource{Group: "shop.example.com", Version: "v1",
+			Resource: "orders"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +131,8 @@ func TestForget(t *testing.T) {
 	q := query(t, Options{}, "data.p.seen", "package p\n\nseen := [[k, x] | some k, x in input.review.object.list] if true\n")
 	big := `{"list":[` + strings.Repeat(`{"list":[[1],[2]],"text":"a"},`, 500) + `{}]}`
 	var room any
-	for _, text := range []string{`{"list":[{"a":1},{"b":[2]}]}`, `{"list":[{"b":3}]}`, big, `{"list":{"a":0,"c":{"d":4}}}`, `{"list":[]}`, `{"list":[[],{}]}`} {
+	for _, text := range []string{`{"list":[{"a":1},{"b":[2]}]}`, `{"list":[{"b":3}]}`, big,
+		`{"list":{"a":0,"c":{"d":4}}}`, `{"list":[]}`, `{"list":[[],{}]}`} {
 		a := update(t)
 		a.Object, a.Made = documentOf(t, text), room
 		review, err := ReviewOf(a, a.Info.GroupVersionResource())
@@ -172,7 +179,9 @@ func TestForms(t *testing.T) {
 		`"method":"PUT","parsed_body":{"total":"x"},"path":"/v2/shops/a%20b/orders/o1","querystring":{"label":"x"}}}}`; got != want {
 		t.Errorf("Kong: got  %s\nwant %s", got, want)
 	}
-	if got, want := jsonOf(t, Object(webhook(Member{"request", Object(Member{"http", Text("x")})}, Object(Member{"object", body})))), `{"request":{"http":"x","object":{"total":"x"}}}`; got != want {
+	if got, want := jsonOf(t,
+		Object(webhook(Member{"request", Object(Member{"http", Text("x")})}, Object(Member{"object", body})))),
+		`{"request":{"http":"x","object":{"total":"x"}}}`; got != want {
 		t.Errorf("a webhook: got  %s\nwant %s", got, want)
 	}
 	if _, hidden := h.headers["authorization"]; hidden {
@@ -204,7 +213,8 @@ func TestReadBy(t *testing.T) {
 		for _, add := range r.head {
 			add(in, &httpRequest{}, Value{})
 		}
-		if got, lines := jsonOf(t, Object(in.More...)), strings.Join(r.lines, " "); got != want.input || lines != want.lines {
+		if got, lines := jsonOf(t, Object(in.More...)), strings.Join(r.lines, " "); got != want.input ||
+			lines != want.lines {
 			t.Errorf("%s\ngot  %s, %s\nwant %s, %s", module, got, lines, want.input, want.lines)
 		}
 	}
@@ -213,7 +223,8 @@ func TestReadBy(t *testing.T) {
 // TestStates: modules read collections as data.state. One that is not known is a failure.
 func TestStates(t *testing.T) {
 	a := update(t)
-	in := Input{State: &statesOf{attributes: a, made: madeOf(a, a.Info.GroupVersionResource()), names: []string{"plans"}}}
+	in := Input{State: &statesOf{attributes: a, made: madeOf(a, a.Info.GroupVersionResource()),
+		names: []string{"plans"}}}
 	for text, want := range map[string]int{
 		`some p in data.state.plans; p.id == "p1"`: 1,
 		`some p in data.state.plans; p.id == "p2"`: 0,

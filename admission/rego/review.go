@@ -187,7 +187,8 @@ func (r *review) At(i int) plan.Value { return r.Get(r.Key(i)) }
 func (r *review) err() error { return cmp.Or(r.object.err(), r.old.err()) }
 
 // converted returns an object as the resource has it; nil if there is none.
-func converted(a *admission.Attributes, d *document.Document, as schema.GroupVersionResource, kind string) (*document.Document, string, error) {
+func converted(a *admission.Attributes, d *document.Document, as schema.GroupVersionResource,
+	kind string) (*document.Document, string, error) {
 	if d == nil || a.Lookup == nil {
 		return d, kind, nil
 	}
@@ -215,7 +216,8 @@ func optional(s string) Value {
 }
 
 func groupVersion(gv schema.GroupVersion, name, of string) Value {
-	return Object(Member{"group", Text(strings.Clone(gv.Group))}, Member{"version", Text(strings.Clone(gv.Version))}, Member{name, Text(strings.Clone(of))})
+	return Object(Member{"group", Text(strings.Clone(gv.Group))}, Member{"version", Text(strings.Clone(gv.Version))},
+		Member{name, Text(strings.Clone(of))})
 }
 
 // userOf is the user as Kubernetes' UserInfo.

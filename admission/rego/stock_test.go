@@ -54,7 +54,8 @@ func (s *stock) value(t testing.TB, rule string, review, parameters any, strict 
 	switch {
 	case errors.As(err, &failed):
 		message, _, _ := strings.Cut(failed.Message, "\n")
-		return fmt.Sprintf("!policy.rego:%d:%d: %s: %s", failed.Location.Row, failed.Location.Col, failed.Code, worded(strings.TrimSuffix(message, ":")))
+		return fmt.Sprintf("!policy.rego:%d:%d: %s: %s", failed.Location.Row, failed.Location.Col, failed.Code,
+			worded(strings.TrimSuffix(message, ":")))
 	case err != nil:
 		t.Fatal(err)
 	case len(found) == 0:
@@ -106,7 +107,8 @@ func TestStock(t *testing.T) {
 			return
 		}
 	}
-	t.Logf("%d evaluations beside OPA, %d of them by plans; %d failed, %d were ended", counts.all, counts.native, counts.failed, counts.ended)
+	t.Logf("%d evaluations beside OPA, %d of them by plans; %d failed, %d were ended", counts.all, counts.native,
+		counts.failed, counts.ended)
 	if counts.native < counts.all/2 || counts.failed == 0 || counts.ended > counts.all/100 {
 		t.Error("too few evaluations were made by plans, or failed, or too many were ended")
 	}
@@ -167,7 +169,8 @@ func (c *tally) compare(t *testing.T, r *rand.Rand) {
 				continue
 			}
 			if got != want && !bothConflict(got, want) {
-				t.Errorf("%s with review %s and parameters %s, native: %v, strict: %v\ngot  %s\nwant %s", name, raw(t, review), raw(t, parameters), q.native != nil, strict, got, want)
+				t.Errorf("%s with review %s and parameters %s, native: %v, strict: %v\ngot  %s\nwant %s", name,
+					raw(t, review), raw(t, parameters), q.native != nil, strict, got, want)
 			}
 		}
 	}

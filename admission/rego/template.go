@@ -32,7 +32,8 @@ func (p *Program) notOfTemplates(modules map[string]*ast.Module) Errors {
 			path, ok := one.Path.Value.(ast.Ref)
 			switch {
 			case !ok:
-				found(&imports, one.Location, "invalid import: got reference of type %T, want %T", one.Path.Value, ast.Ref{})
+				found(&imports, one.Location, "invalid import: got reference of type %T, want %T", one.Path.Value,
+					ast.Ref{})
 			case path.HasPrefix(ast.InputRootRef):
 				found(&imports, one.Location, "invalid import: cannot import input: %q", path)
 			case !path.HasPrefix(libRef) && !path[0].Equal(ast.FutureRootDocument):

@@ -28,7 +28,8 @@ import (
 
 // judgedTests are the results of OPA's own runner of tests, with our words, and the modules as it has
 // compiled them.
-func judgedTests(ctx context.Context, limit time.Duration, o Options, by Observer, modules []Module) ([]TestResult, map[string]*opa.Module, error) {
+func judgedTests(ctx context.Context, limit time.Duration, o Options, by Observer,
+	modules []Module) ([]TestResult, map[string]*opa.Module, error) {
 	builtin.Guard()
 	p := &Program{options: o, data: o.Data.orEmpty()}
 	all, _, errs := p.parse(modules)
@@ -78,7 +79,8 @@ func judgedTests(ctx context.Context, limit time.Duration, o Options, by Observe
 			result.Problems = append(result.Problems, r.whyFailed(&opa.Rule{Location: one.Location}))
 			for path, sub := range one.SubResults.Iter {
 				if sub.Fail && len(sub.SubResults) == 0 {
-					result.Problems = append(result.Problems, fmt.Sprintf("the case '%s' is not true", strings.Join(path, "/")))
+					result.Problems = append(result.Problems,
+						fmt.Sprintf("the case '%s' is not true", strings.Join(path, "/")))
 				}
 			}
 		}
@@ -135,7 +137,8 @@ func compareTests(t testing.TB, limit time.Duration, o Options, modules []Module
 	for i := range got {
 		got[i].Took = 0
 		if len(modules) > 1 { // OPA's runner numbers them in no order of modules
-			got[i].Name, want[i].Name = numbered.ReplaceAllString(got[i].Name, ""), numbered.ReplaceAllString(want[i].Name, "")
+			got[i].Name, want[i].Name = numbered.ReplaceAllString(got[i].Name, ""),
+				numbered.ReplaceAllString(want[i].Name, "")
 		}
 		if len(got[i].Problems) > 0 && len(want[i].Problems) > 0 && want[i].Problems[0] == severalErrors {
 			got[i].Problems[0] = severalErrors
@@ -171,7 +174,8 @@ func opaFixtures(t testing.TB) (all [][]Module) {
 			return Module{}, false
 		}
 		text, err := strconv.Unquote(literal.Value)
-		return Module{File: name, Source: []byte(text)}, err == nil && strings.HasPrefix(strings.TrimSpace(text), "package ")
+		return Module{File: name, Source: []byte(text)}, err == nil &&
+			strings.HasPrefix(strings.TrimSpace(text), "package ")
 	}
 	for _, file := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -359,7 +363,8 @@ func TestTestsAsOPA(t *testing.T) {
 	data := Object(Member{"limits", Object(Member{"max", parsed(t, []byte("3"))})})
 	count := 0
 	for _, modules := range opaFixtures(t) {
-		if text := string(modules[0].Source); strings.Contains(text, "internal.test_case") || strings.Contains(text, "rand.") {
+		if text := string(modules[0].Source); strings.Contains(text, "internal.test_case") ||
+			strings.Contains(text, "rand.") {
 			continue // OPA's runner panics, as TestCasesOfItsOwn says, or each run has another result
 		}
 		limit := 5 * time.Second
@@ -388,8 +393,8 @@ func TestTestsAsOPA(t *testing.T) {
 	}
 }
 
-// TestForeignTests: tests of modules that are of no policy may replace any function of OPA's and of conftest's. One that
-// calls what the gateway does not run is skipped with the reason, and does not pass.
+// TestForeignTests: tests of modules that are of no policy may replace any function of OPA's and of conftest's. One
+// that calls what the gateway does not run is skipped with the reason, and does not pass.
 func TestForeignTests(t *testing.T) {
 	found, err := Test(context.Background(), Options{Foreign: true}, nil, Module{File: "p.rego", Source: []byte(`package p
 
@@ -454,7 +459,8 @@ test_a[note] if {
 	internal.test_case([note, "foo", "bar"])
 }
 `)})
-	if err != nil || len(got) != 1 || !slices.Equal(got[0].Problems, []string{"the test is not true", "the case 'a/foo/bar' is not true"}) {
+	if err != nil || len(got) != 1 ||
+		!slices.Equal(got[0].Problems, []string{"the test is not true", "the case 'a/foo/bar' is not true"}) {
 		t.Errorf("got %v %v", got, err)
 	}
 }
@@ -507,7 +513,8 @@ func FuzzTestsAsOPA(f *testing.F) {
 
 // unlike reports whether a module may have other results each time, takes long, or makes OPA's runner panic.
 func unlike(text string) bool {
-	return slices.ContainsFunc([]string{"rand", "uuid", "time", "internal.", "http.", "net.", "range"}, func(part string) bool {
-		return strings.Contains(text, part)
-	})
+	return slices.ContainsFunc([]string{"rand", "uuid", "time", "internal.", "http.", "net.", "range"},
+		func(part string) bool {
+			return strings.Contains(text, part)
+		})
 }

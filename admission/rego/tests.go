@@ -32,14 +32,15 @@ type TestResult struct {
 }
 
 // Test runs the rules of modules whose names begin with 'test_', as OPA's runner of tests does. Unlike
-// there, an error of a built-in function fails a test unless the options are lenient, since it fails a policy. Results come in the order
-// of the modules. The values of the other rules are noted, unless by is nil.
+// there, an error of a built-in function fails a test unless the options are lenient, since it fails a policy. Results
+// come in the order of the modules. The values of the other rules are noted, unless by is nil.
 func Test(ctx context.Context, o Options, by Observer, modules ...Module) ([]TestResult, error) {
 	return testWithin(ctx, maxTime, o, by, modules)
 }
 
 // testWithin is Test with another limit for the time of a test.
-func testWithin(ctx context.Context, limit time.Duration, o Options, by Observer, modules []Module) ([]TestResult, error) {
+func testWithin(ctx context.Context, limit time.Duration, o Options, by Observer,
+	modules []Module) ([]TestResult, error) {
 	builtin.Guard()
 	p := &Program{options: o, data: o.Data.orEmpty()}
 	all, _, errs := p.parse(modules)

@@ -18,7 +18,8 @@ func TestAnswersOfTests(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/away":
-			http.Redirect(w, r, "http://"+strings.Replace(r.Host, "127.0.0.1", "localhost", 1)+"/other", http.StatusFound)
+			http.Redirect(w, r, "http://"+strings.Replace(r.Host, "127.0.0.1", "localhost", 1)+"/other",
+				http.StatusFound)
 		case "/other":
 			led = true
 		case "/long":
@@ -72,7 +73,8 @@ test_b_false if 1 > 2
 	for _, r := range found {
 		got = append(got, fmt.Sprint(r.Name, r.Problems))
 	}
-	if want := fmt.Sprint([]string{"test_a_endless[the policy took longer than 5s]", "test_b_false[is not true in line 9: 1 > 2]"}); fmt.Sprint(got) != want {
+	if want := fmt.Sprint([]string{"test_a_endless[the policy took longer than 5s]",
+		"test_b_false[is not true in line 9: 1 > 2]"}); fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if maxTime != 5*time.Second {

@@ -9,15 +9,16 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 )
 
-// UnfilledReads returns the first place in each module that reads a field of the request's object although the field may be
-// missing. A module that asks for the field by `not` may read it.
+// UnfilledReads returns the first place in each module that reads a field of the request's object although the field
+// may be missing. A module that asks for the field by `not` may read it.
 func (p *Program) UnfilledReads(fields *cel.Unfilled) (all Errors) {
 	for _, name := range p.sources.names() {
 		m, ok := p.compiled().Modules[name]
 		if !ok {
 			continue
 		}
-		r := &unfilledReader{fields: fields, named: map[string]string{}, asked: map[string]bool{}, read: map[string]*ast.Location{}}
+		r := &unfilledReader{fields: fields, named: map[string]string{}, asked: map[string]bool{},
+			read: map[string]*ast.Location{}}
 		r.name(m)
 		for _, rule := range m.Rules {
 			r.walk(rule)

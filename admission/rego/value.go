@@ -301,8 +301,8 @@ func Merge(into, from Value) (Value, error) {
 	return Value{term: ast.NewTerm(merged)}, nil
 }
 
-// Join returns the members of two objects and of the objects in both. It reports false if the two say different things of
-// one member, or are no objects.
+// Join returns the members of two objects and of the objects in both. It reports false if the two say different things
+// of one member, or are no objects.
 func Join(a, b Value) (Value, bool) {
 	one, ok := a.whole().Value.(ast.Object)
 	other, alike := b.whole().Value.(ast.Object)

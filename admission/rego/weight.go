@@ -64,7 +64,8 @@ func (w *weigher) function(of ast.Ref) growth {
 // the weight.
 func (w *weigher) weigh(r *ast.Rule, argument int64) int64 {
 	s := &scale{
-		weigher: w, equals: map[ast.Var]ast.Var{}, written: map[ast.Var][]*ast.Term{}, calls: map[ast.Var][]*ast.Expr{}, weights: map[ast.Var]int64{},
+		weigher: w, equals: map[ast.Var]ast.Var{}, written: map[ast.Var][]*ast.Term{}, calls: map[ast.Var][]*ast.Expr{},
+		weights: map[ast.Var]int64{},
 	}
 	ast.WalkExprs(r, func(e *ast.Expr) bool {
 		if e.IsEquality() {

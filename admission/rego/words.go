@@ -24,8 +24,8 @@ var rewordings = []struct {
 	{regexp.MustCompile(`\bruntime error: .*`), "internal error"},
 }
 
-// worded says what went wrong in a built-in function without what only the program knows. The message begins with the name
-// of the function.
+// worded says what went wrong in a built-in function without what only the program knows. The message begins with the
+// name of the function.
 func worded(message string) string {
 	name, said, found := strings.Cut(message, ": ")
 	if !found {

@@ -21,12 +21,19 @@ var internals = regexp.MustCompile(`0x[0-9a-f]{4,}|&\{|\*[a-z]+\.[A-Z]|\b(ast|ty
 
 // operands are JSON values that functions take, and values that each of them fails for.
 var operands = []string{
-	`""`, `"a"`, `"\u0001"`, `"%zz"`, `"http://a b\u007f/%zz"`, `"http://[::1"`, `"[("`, `"1e400"`, `"99999999999999999999"`, `"{"`, `"{\"a\": "`, `"query {"`, `"10.0.0.0/99"`, `"10.0.0.1"`,
-	`"!!"`, `"abc"`, `"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"`, `"-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----"`, `"a.b.c"`, `"eyJhbGciOiJub25lIn0.e30."`,
-	`"eyJhbGciOiJIUzI1NiJ9.e30.AAAA"`, `"1.x"`, `"5 parsecs"`, `"10zz"`, `"{{.a"`, `"{{.a.b.c}}"`, `"package x\nallow = "`, `"%d %s %x %q %v"`, `"a: b: c"`, `"2006-13-01T00:00:00Z"`, `"Nowhere/City"`, `"sha3"`,
-	`0`, `-1`, `1.5`, `1e30`, `9223372036854775808`, `true`, `null`, `[]`, `[1, "a", null]`, `[{"a": 1}, ["b"]]`, `{}`, `{"a": 1}`, `{"a": {"b": [1]}, "c": "d"}`, `{"type": "x"}`, `{"type": 5}`, `{"pattern": "[("}`,
-	`{"alg": "HS256"}`, `{"alg": "RS256", "kty": "RSA"}`, `{"kty": "oct", "k": "!!"}`, `{"keys": []}`, `{"op": "x", "path": "y"}`, `[{"op": "add", "path": "x"}]`, `[{"op": "remove", "path": "/q"}]`, `["a", "b"]`, `[["a", "b"], ["b"]]`,
-	`{"$ref": "#/x"}`, `{"method": "x", "url": "y"}`, `{"cert": "x"}`, `[9223372036854775807, "UTC", "[("]`, `[0, "Nowhere/City"]`, `"\u00e9\u0000"`,
+	`""`, `"a"`, `"\u0001"`, `"%zz"`, `"http://a b\u007f/%zz"`, `"http://[::1"`, `"[("`, `"1e400"`,
+	`"99999999999999999999"`, `"{"`, `"{\"a\": "`, `"query {"`, `"10.0.0.0/99"`, `"10.0.0.1"`,
+	`"!!"`, `"abc"`, `"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"`,
+	`"-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----"`, `"a.b.c"`, `"eyJhbGciOiJub25lIn0.e30."`,
+	`"eyJhbGciOiJIUzI1NiJ9.e30.AAAA"`, `"1.x"`, `"5 parsecs"`, `"10zz"`, `"{{.a"`, `"{{.a.b.c}}"`,
+	`"package x\nallow = "`, `"%d %s %x %q %v"`, `"a: b: c"`, `"2006-13-01T00:00:00Z"`, `"Nowhere/City"`, `"sha3"`,
+	`0`, `-1`, `1.5`, `1e30`, `9223372036854775808`, `true`, `null`, `[]`, `[1, "a", null]`, `[{"a": 1}, ["b"]]`, `{}`,
+	`{"a": 1}`, `{"a": {"b": [1]}, "c": "d"}`, `{"type": "x"}`, `{"type": 5}`, `{"pattern": "[("}`,
+	`{"alg": "HS256"}`, `{"alg": "RS256", "kty": "RSA"}`, `{"kty": "oct", "k": "!!"}`, `{"keys": []}`,
+	`{"op": "x", "path": "y"}`, `[{"op": "add", "path": "x"}]`, `[{"op": "remove", "path": "/q"}]`, `["a", "b"]`,
+	`[["a", "b"], ["b"]]`,
+	`{"$ref": "#/x"}`, `{"method": "x", "url": "y"}`, `{"cert": "x"}`, `[9223372036854775807, "UTC", "[("]`,
+	`[0, "Nowhere/City"]`, `"\u00e9\u0000"`,
 }
 
 // sampleOf returns a value that a function takes.
@@ -68,7 +75,9 @@ func TestFailuresSayNothingInternal(t *testing.T) {
 				args[i] = fmt.Sprintf("{x | some x in input.review.a%d}", i)
 			}
 		}
-		p, err := Compile(Options{}, Module{File: "p.rego", Source: []byte("package p\n\nr := x if x := " + f.Name + "(" + strings.Join(args, ", ") + ")\n")})
+		p, err := Compile(Options{},
+			Module{File: "p.rego", Source: []byte("package p\n\nr := x if x := " + f.Name + "(" +
+				strings.Join(args, ", ") + ")\n")})
 		if err != nil {
 			continue // which no module calls
 		}

@@ -64,7 +64,8 @@ func Compile(p *PolicyException) (*Exception, field.ErrorList) {
 	e := &Exception{name: p.Name, reason: p.Spec.Reason}
 	errs := match.Validate(p.Spec.MatchConstraints, spec.Child("matchConstraints"))
 	errs = append(errs, match.ValidateConditions(p.Spec.MatchConditions, spec.Child("matchConditions"))...)
-	matcher, found := match.New(p.Spec.MatchConstraints, resource.TargetsOf(p.Spec.TargetRefs), spec.Child("matchConstraints"))
+	matcher, found := match.New(p.Spec.MatchConstraints, resource.TargetsOf(p.Spec.TargetRefs),
+		spec.Child("matchConstraints"))
 	e.match, errs = matcher, append(errs, found...)
 	e.rules = match.IndexRules(p.Spec.MatchConstraints)
 	if strings.TrimSpace(p.Spec.Reason) == "" {
@@ -83,7 +84,8 @@ func Compile(p *PolicyException) (*Exception, field.ErrorList) {
 		}
 		program, err := compiler.MatchCondition(c.Expression)
 		if err != nil {
-			errs = append(errs, field.Invalid(spec.Child("matchConditions").Index(i).Child("expression"), c.Expression, err.Error()))
+			errs = append(errs, field.Invalid(spec.Child("matchConditions").Index(i).Child("expression"), c.Expression,
+				err.Error()))
 			continue
 		}
 		e.conditions = append(e.conditions, program)
@@ -184,7 +186,8 @@ func (e *Exception) applicability(a *admission.Attributes, o resource.Applicabil
 	if o.Applies == resource.Never || e.IsOver(a.Time()) {
 		return o
 	}
-	own := match.ConditionsApplicability(len(e.conditions), e.match.Applicability(a, resource.Applicability{Applies: resource.Always}))
+	own := match.ConditionsApplicability(len(e.conditions),
+		e.match.Applicability(a, resource.Applicability{Applies: resource.Always}))
 	name := "the PolicyException '" + e.name + "'"
 	if e.from != "" {
 		name += " from " + e.from

@@ -32,23 +32,29 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	var all []*Exception
 	for i := range r.IntN(12) {
-		p := &PolicyException{Spec: PolicyExceptionSpec{Reason: "legacy", MatchConstraints: &admissionv1.MatchResources{}}}
+		p := &PolicyException{Spec: PolicyExceptionSpec{Reason: "legacy",
+			MatchConstraints: &admissionv1.MatchResources{}}}
 		p.Name = fmt.Sprintf("e%d", 20-i)
 		for range r.IntN(3) {
-			p.Spec.MatchConstraints.ResourceRules = append(p.Spec.MatchConstraints.ResourceRules, admissionv1.NamedRuleWithOperations{
-				RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.OperationType(pick("*", "CREATE", "UPDATE", "DELETE"))},
-					Rule: admissionv1.Rule{
-						APIGroups: []string{pick("", "*", "apps")}, APIVersions: []string{pick("v1", "*", "v2")}, Resources: []string{pick("pods", "*", "pods/status", "*/*", "jobs")},
+			p.Spec.MatchConstraints.ResourceRules = append(p.Spec.MatchConstraints.ResourceRules,
+				admissionv1.NamedRuleWithOperations{
+					RuleWithOperations: admissionv1.RuleWithOperations{
+						Operations: []admissionv1.OperationType{
+							admissionv1.OperationType(pick("*", "CREATE", "UPDATE", "DELETE"))},
+						Rule: admissionv1.Rule{
+							APIGroups: []string{pick("", "*", "apps")}, APIVersions: []string{pick("v1", "*", "v2")},
+							Resources: []string{pick("pods", "*", "pods/status", "*/*", "jobs")},
+						},
 					},
-				},
-			})
+				})
 		}
 		switch r.IntN(4) {
 		case 0:
-			p.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": pick("team-a", "team-b")}}
+			p.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{
+				MatchLabels: map[string]string{"kubernetes.io/metadata.name": pick("team-a", "team-b")}}
 		case 1:
-			p.Spec.MatchConstraints.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"legacy": pick("true", "false")}}
+			p.Spec.MatchConstraints.ObjectSelector = &metav1.LabelSelector{
+				MatchLabels: map[string]string{"legacy": pick("true", "false")}}
 		}
 		e, errs := Compile(p)
 		if len(errs) > 0 {
@@ -57,9 +63,12 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 		all = append(all, e)
 	}
 	for range 10 {
-		object := pick("", "{metadata: {name: web, labels: {legacy: 'true'}}, spec: {}}", "{metadata: {name: web}, spec: {}}")
-		a := request(t, object, pick("{metadata: {name: web, labels: {legacy: 'false'}}, spec: {}}", "{metadata: {name: web}}"))
-		a.Info.Resource, a.Info.Subresource, a.Info.Namespace = pick("pods", "jobs"), pick("", "", "status"), pick("team-a", "")
+		object := pick("", "{metadata: {name: web, labels: {legacy: 'true'}}, spec: {}}",
+			"{metadata: {name: web}, spec: {}}")
+		a := request(t, object, pick("{metadata: {name: web, labels: {legacy: 'false'}}, spec: {}}",
+			"{metadata: {name: web}}"))
+		a.Info.Resource, a.Info.Subresource, a.Info.Namespace = pick("pods", "jobs"), pick("", "", "status"),
+			pick("team-a", "")
 		a.Operation = []admission.Operation{admission.Create, admission.Update, admission.Delete}[r.IntN(3)]
 		want := ""
 		for _, e := range all {

@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/outcome"
 )
 
-// decides reports whether the policy fails if the expression at a path does. A message that has no value is replaced by the
-// one of the policy, and a variable is evaluated where it is read.
+// decides reports whether the policy fails if the expression at a path does. A message that has no value is replaced by
+// the one of the policy, and a variable is evaluated where it is read.
 func decides(path *field.Path) bool {
 	at := path.String()
 	return !isMessage(path) && !strings.HasPrefix(at, "spec.variables[")
@@ -27,10 +27,11 @@ func (w *warnings) fail(e Expression, prefix string, err error, forAll bool) {
 	w.fails[at] = failure{cel.Prefixed(err, prefix+": "), cel.Prefixed(err, ""), forAll}
 }
 
-// fates finds expressions that fail for every object of the matched kinds, or of some of them. Kinds that the conditions of
-// the policy leave out do not count.
+// fates finds expressions that fail for every object of the matched kinds, or of some of them. Kinds that the
+// conditions of the policy leave out do not count.
 func (w *warnings) fates(p *Policy, checkers []*checker) {
-	tells := slices.ContainsFunc(p.Conditions, func(c admissionv1.MatchCondition) bool { return tellsKinds(c.Expression) })
+	tells := slices.ContainsFunc(p.Conditions,
+		func(c admissionv1.MatchCondition) bool { return tellsKinds(c.Expression) })
 	judged := slices.DeleteFunc(slices.Clone(checkers), func(c *checker) bool {
 		return slices.ContainsFunc(p.Conditions, func(m admissionv1.MatchCondition) bool {
 			fate, _ := c.Fate(w.parse(m.Expression))

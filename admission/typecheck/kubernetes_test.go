@@ -51,14 +51,16 @@ func (k *known) Kind(gvk schema.GroupVersionKind) (typecheck.Kind, bool) {
 	if !ok {
 		return typecheck.Kind{}, false
 	}
-	return typecheck.Kind{GroupVersionKind: gvk, Type: cel.NewObjectType(gvk.Kind, func() *spec.Schema { return s }, true), Own: true}, true
+	return typecheck.Kind{GroupVersionKind: gvk, Type: cel.NewObjectType(gvk.Kind, func() *spec.Schema { return s },
+		true), Own: true}, true
 }
 
 func (k *known) add(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	for _, v := range crd.Spec.Versions {
 		gv := schema.GroupVersion{Group: crd.Spec.Group, Version: v.Name}
-		k.mapper.AddSpecific(gv.WithKind(crd.Spec.Names.Kind), gv.WithResource(crd.Spec.Names.Plural), gv.WithResource(crd.Spec.Names.Singular), meta.RESTScopeNamespace)
+		k.mapper.AddSpecific(gv.WithKind(crd.Spec.Names.Kind), gv.WithResource(crd.Spec.Names.Plural),
+			gv.WithResource(crd.Spec.Names.Singular), meta.RESTScopeNamespace)
 		if v.Schema != nil {
 			k.schemas[gv.WithKind(crd.Spec.Names.Kind)] = gatewayschema.Published(v.Schema.OpenAPIV3Schema, true)
 		}
@@ -84,12 +86,15 @@ func (k *known) compare(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy) 
 	for _, w := range checker.Check(p) {
 		want = append(want, w.FieldRef+": "+normal(w.Warning))
 	}
-	policy := &typecheck.Policy{Match: p.Spec.MatchConstraints, ParamKind: p.Spec.ParamKind, Variables: p.Spec.Variables}
+	policy := &typecheck.Policy{Match: p.Spec.MatchConstraints, ParamKind: p.Spec.ParamKind,
+		Variables: p.Spec.Variables}
 	for i, v := range p.Spec.Validations {
 		path := field.NewPath("spec", "validations").Index(i)
-		policy.Expressions = append(policy.Expressions, typecheck.Expression{Field: path.Child("expression"), Text: v.Expression})
+		policy.Expressions = append(policy.Expressions,
+			typecheck.Expression{Field: path.Child("expression"), Text: v.Expression})
 		if v.MessageExpression != "" {
-			policy.Expressions = append(policy.Expressions, typecheck.Expression{Field: path.Child("messageExpression"), Text: v.MessageExpression})
+			policy.Expressions = append(policy.Expressions, typecheck.Expression{Field: path.Child("messageExpression"),
+				Text: v.MessageExpression})
 		}
 	}
 	warnings, err := typecheck.Check(policy, k)
@@ -143,16 +148,27 @@ func TestLikeKubernetes(t *testing.T) {
 	k.add(t, crd)
 	found := 0
 	for _, expression := range []string{
-		`object.spec.size < 5`, `object.spec.sise < 5`, `object.spec.size < '5'`, `object.size < 5`, `has(object.spec.none)`, `oldObject.spec.none == 1`, `object.spec.ratio < 5`,
-		`object.spec.when < timestamp('2020-01-01T00:00:00Z')`, `object.spec.when < '2020'`, `object.spec.wait < duration('1h')`, `object.spec.blob == b'x'`, `object.spec.blob == 'x'`,
-		`object.spec.port == 5`, `object.spec.port == 'x'`, `object.spec.tags.all(t, t < 5)`, `object.spec.tags.exists(t, t.startsWith('a'))`, `object.spec.labels['a'] == 5`, `object.spec.labels.a == 'x'`,
-		`object.spec.parts.all(p, p.weight > 1 && p.none == 2)`, `object.spec.parts[0].__namespace__ == 'x'`, `object.spec.any.x == 1`, `object.spec.bare == 1`, `object.spec.a__dash__b == 'x'`,
-		`object.metadata.name == 'x'`, `object.metadata.labels['x'] == 'y'`, `object.metadata.none == 'x'`, `object.metadata.creationTimestamp == 'x'`, `object.kind == 'Widget'`, `object.kinds == 'Widget'`,
-		`object.metadata.ownerReferences.all(o, o.controller)`, `object.metadata.managedFields[0].time > object.metadata.creationTimestamp`,
-		`request.operation == 'CREATE'`, `request.none == 1`, `namespaceObject.metadata.labels['a'] == 'b'`, `namespaceObject.none == 'b'`, `params.spec.size < object.spec.size`, `params.none == 1`,
-		`authorizer.group('').resource('pods').check('get').allowed()`, `variables.size < 5`, `variables.size < '5'`, `variables.broken < 5`, `variables.spec.none == 5`, `variables.none == 5`, `variables.tags.all(t, t == 5)`,
-		`object.spec.?size.orValue('x') == 'x'`, `object.?spec.?none.hasValue()`, `type(object.spec.port) == int`, `[1, 2].exists(object, object == 1)`, `dyn(object).none == 1`, `'a' + object.spec.size == 'a5'`,
-		`object.spec == oldObject.spec`, `object == params`, `!object.spec.size`, `object.spec.on ? object.spec.size : object.spec.name`, `quantity(object.spec.name).isLessThan(quantity('1'))`, `object.spec.size.matches('x')`,
+		`object.spec.size < 5`, `object.spec.sise < 5`, `object.spec.size < '5'`, `object.size < 5`,
+		`has(object.spec.none)`, `oldObject.spec.none == 1`, `object.spec.ratio < 5`,
+		`object.spec.when < timestamp('2020-01-01T00:00:00Z')`, `object.spec.when < '2020'`,
+		`object.spec.wait < duration('1h')`, `object.spec.blob == b'x'`, `object.spec.blob == 'x'`,
+		`object.spec.port == 5`, `object.spec.port == 'x'`, `object.spec.tags.all(t, t < 5)`,
+		`object.spec.tags.exists(t, t.startsWith('a'))`, `object.spec.labels['a'] == 5`, `object.spec.labels.a == 'x'`,
+		`object.spec.parts.all(p, p.weight > 1 && p.none == 2)`, `object.spec.parts[0].__namespace__ == 'x'`,
+		`object.spec.any.x == 1`, `object.spec.bare == 1`, `object.spec.a__dash__b == 'x'`,
+		`object.metadata.name == 'x'`, `object.metadata.labels['x'] == 'y'`, `object.metadata.none == 'x'`,
+		`object.metadata.creationTimestamp == 'x'`, `object.kind == 'Widget'`, `object.kinds == 'Widget'`,
+		`object.metadata.ownerReferences.all(o, o.controller)`,
+		`object.metadata.managedFields[0].time > object.metadata.creationTimestamp`,
+		`request.operation == 'CREATE'`, `request.none == 1`, `namespaceObject.metadata.labels['a'] == 'b'`,
+		`namespaceObject.none == 'b'`, `params.spec.size < object.spec.size`, `params.none == 1`,
+		`authorizer.group('').resource('pods').check('get').allowed()`, `variables.size < 5`, `variables.size < '5'`,
+		`variables.broken < 5`, `variables.spec.none == 5`, `variables.none == 5`, `variables.tags.all(t, t == 5)`,
+		`object.spec.?size.orValue('x') == 'x'`, `object.?spec.?none.hasValue()`, `type(object.spec.port) == int`,
+		`[1, 2].exists(object, object == 1)`, `dyn(object).none == 1`, `'a' + object.spec.size == 'a5'`,
+		`object.spec == oldObject.spec`, `object == params`, `!object.spec.size`,
+		`object.spec.on ? object.spec.size : object.spec.name`, `quantity(object.spec.name).isLessThan(quantity('1'))`,
+		`object.spec.size.matches('x')`,
 	} {
 		for _, rule := range []string{
 			`{apiGroups: [example.com], apiVersions: [v1], resources: [widgets]}`,
@@ -161,7 +177,8 @@ func TestLikeKubernetes(t *testing.T) {
 			`{apiGroups: [example.com, ""], apiVersions: ["*"], resources: [widgets]}`,
 			`{apiGroups: ["", example.com], apiVersions: [v1], resources: ["*"]}`,
 		} {
-			for _, param := range []string{"", "paramKind: {apiVersion: example.com/v1, kind: Widget}\n", "paramKind: {apiVersion: v1, kind: ConfigMap}\n"} {
+			for _, param := range []string{"", "paramKind: {apiVersion: example.com/v1, kind: Widget}\n",
+				"paramKind: {apiVersion: v1, kind: ConfigMap}\n"} {
 				p := &admissionv1.ValidatingAdmissionPolicy{}
 				if err := yaml.Unmarshal([]byte(param+`
 matchConstraints: {resourceRules: [`+rule+`]}
@@ -170,7 +187,8 @@ variables: [{name: size, expression: object.spec.size}, {name: broken, expressio
 					t.Fatal(err)
 				}
 				p.Name = expression + " " + rule + " " + param
-				p.Spec.Validations = []admissionv1.Validation{{Expression: expression, MessageExpression: "string(" + expression + ")"}}
+				p.Spec.Validations = []admissionv1.Validation{{Expression: expression, MessageExpression: "string(" +
+					expression + ")"}}
 				found += k.compare(t, p)
 			}
 		}

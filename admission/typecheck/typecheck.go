@@ -75,8 +75,8 @@ type Warning struct {
 	Field string
 	// Text says what is wrong, in several lines. It is empty if only Fails is known.
 	Text string
-	// Fails says that the expression fails for every object of some of the kinds, provably, and why. ForAll reports whether
-	// these are all kinds that the policy can judge.
+	// Fails says that the expression fails for every object of some of the kinds, provably, and why. ForAll reports
+	// whether these are all kinds that the policy can judge.
 	Fails  string
 	ForAll bool
 	// Rest is what Text says beside Fails.
@@ -112,7 +112,8 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 	params, hasParams := paramsOf(p.ParamKind, kinds)
 	checkers := make([]*checker, len(found))
 	for i, k := range found {
-		c, err := warnings.common.TypeChecker(cel.TypedVariables{Object: k.Type, HasParams: hasParams, Params: params, States: p.States, Mutating: p.Mutating, Defaulting: p.Defaulting})
+		c, err := warnings.common.TypeChecker(cel.TypedVariables{Object: k.Type, HasParams: hasParams, Params: params,
+			States: p.States, Mutating: p.Mutating, Defaulting: p.Defaulting})
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +145,8 @@ func Unasked(p *Policy, kinds Kinds) []Warning {
 func conditions(p *Policy) []Expression {
 	all := make([]Expression, 0, len(p.Conditions)+len(p.Expressions))
 	for i, c := range p.Conditions {
-		all = append(all, Expression{field.NewPath("spec", "matchConditions").Index(i).Child("expression"), c.Expression})
+		all = append(all, Expression{field.NewPath("spec", "matchConditions").Index(i).Child("expression"),
+			c.Expression})
 	}
 	return all
 }
@@ -165,8 +167,8 @@ func (c *checker) say(err error) string {
 	return fmt.Sprintf("%v: %s", c.kind.GroupVersionKind, problem.Detail)
 }
 
-// cost says that an expression may cost more than Kubernetes allows a rule of a schema. What it does cost is counted when
-// it runs.
+// cost says that an expression may cost more than Kubernetes allows a rule of a schema. What it does cost is counted
+// when it runs.
 func (c *checker) cost(p *cel.Parsed) string {
 	units, ok := c.Cost(p)
 	if !c.kind.Own || !ok || units <= validation.StaticEstimatedCostLimit {
@@ -203,7 +205,8 @@ func (w *warnings) counts(p *Policy) {
 	look := func(path *field.Path, text string) {
 		places, _ := w.parse(text).Counts()
 		for _, place := range places {
-			w.add(path, fmt.Sprintf("%s says how many items this makes: %scompare %s with a bound first", place, ignored, place))
+			w.add(path, fmt.Sprintf("%s says how many items this makes: %scompare %s with a bound first", place,
+				ignored, place))
 		}
 	}
 	for i, v := range p.Variables {
@@ -281,7 +284,8 @@ func (w *warnings) constant(e Expression) {
 	}
 }
 
-// unasked adds that expressions read fields of a kind without asking for them, although their defaults are not filled in.
+// unasked adds that expressions read fields of a kind without asking for them, although their defaults are not filled
+// in.
 func (w *warnings) unasked(p *Policy, k Kind) {
 	if k.Unfilled == nil {
 		return
@@ -307,7 +311,8 @@ func (w *warnings) unasked(p *Policy, k Kind) {
 
 // tellsKinds reports whether an expression distinguishes kinds.
 func tellsKinds(expression string) bool {
-	return (strings.Contains(expression, ".kind") || strings.Contains(expression, ".resource") || strings.Contains(expression, ".request")) &&
+	return (strings.Contains(expression, ".kind") || strings.Contains(expression, ".resource") ||
+		strings.Contains(expression, ".request")) &&
 		kindMention.MatchString(expression)
 }
 
@@ -330,7 +335,8 @@ func (w *warnings) list() []Warning {
 	var all []Warning
 	for _, at := range w.order {
 		of := w.fails[at]
-		rest := slices.DeleteFunc(slices.Clone(w.texts[at]), func(text string) bool { return of.problem != "" && strings.HasSuffix(text, of.problem) })
+		rest := slices.DeleteFunc(slices.Clone(w.texts[at]),
+			func(text string) bool { return of.problem != "" && strings.HasSuffix(text, of.problem) })
 		all = append(all, Warning{at, strings.Join(w.texts[at], "\n"), of.text, of.forAll, strings.Join(rest, "\n")})
 	}
 	return all
@@ -379,7 +385,8 @@ rules:
 		}
 	}
 	slices.SortFunc(list, func(a, b Kind) int {
-		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Kind, b.Kind))
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version),
+			strings.Compare(a.Kind, b.Kind))
 	})
 	return list
 }
@@ -401,7 +408,8 @@ func Named(m *admissionv1.MatchResources) []schema.GroupVersionResource {
 	return named
 }
 
-// Described are the kinds that the rules match, if the policy files describe all of them; nil if the rules may match others.
+// Described are the kinds that the rules match, if the policy files describe all of them; nil if the rules may match
+// others.
 func Described(m *admissionv1.MatchResources, kinds Kinds) (all []Kind) {
 	if m == nil {
 		return nil
@@ -431,7 +439,8 @@ func namedBy(r *admissionv1.NamedRuleWithOperations) (named []schema.GroupVersio
 		for _, version := range sorted(r.APIVersions) {
 			for _, resource := range sorted(r.Resources) {
 				if !strings.ContainsAny(resource, "*/") {
-					named = append(named, schema.GroupVersionResource{Group: group, Version: version, Resource: resource})
+					named = append(named, schema.GroupVersionResource{Group: group, Version: version,
+						Resource: resource})
 				}
 			}
 		}

@@ -68,7 +68,8 @@ var costlyValues = []string{
 
 // numbers are what clients may send as n and m.
 var spentNumbers = []int64{
-	0, 1, 7, 40, 1000, 30_000, 200_000, 400_000, 900_000, 999_990, 999_999, 1_000_000, 1_000_001, 9_999_000, 9_999_999, 10_000_000, 20_000_000,
+	0, 1, 7, 40, 1000, 30_000, 200_000, 400_000, 900_000, 999_990, 999_999, 1_000_000, 1_000_001, 9_999_000, 9_999_999,
+	10_000_000, 20_000_000,
 	2_147_483_647, 2_147_483_648, 1 << 53, 9_223_372_036_854_775_807, -1, -9_223_372_036_854_775_808,
 }
 
@@ -116,7 +117,8 @@ func spendingOf(seed []byte) *spending {
 	s.object = map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "namespace": "team-a"},
 		"spec": map[string]any{
-			"n": spentNumbers[pick(len(spentNumbers))], "m": spentNumbers[pick(len(spentNumbers))], "ok": pick(2) == 0, "l": list,
+			"n": spentNumbers[pick(len(spentNumbers))], "m": spentNumbers[pick(len(spentNumbers))], "ok": pick(2) == 0,
+			"l": list,
 			"s": strings.Repeat([]string{"a", "ab", "abcdef", "é"}[pick(4)], []int{0, 3, 100, 4000, 20_000}[pick(5)]),
 			"p": strings.Repeat([]string{"a", "(a|b)?", "x"}[pick(3)], []int{1, 3, 20}[pick(3)]),
 		},
@@ -136,21 +138,25 @@ const outOfBudget = "validation failed due to running out of cost budget, no fur
 // kubernetes evaluates the validations in kube-apiserver's plugin, up to the one for which the budget is too small.
 func (s *spending) kubernetes(t *testing.T) []paid {
 	t.Helper()
-	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	compiler, err := plugincel.NewCompositedCompiler(
+		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	declared := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
 	for _, v := range s.variables {
-		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, declared, environment.StoredExpressions)
+		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, declared,
+			environment.StoredExpressions)
 	}
 	var all []plugincel.ExpressionAccessor
 	for _, v := range s.validations {
 		all = append(all, &validating.ValidationCondition{Expression: v.Expression})
 	}
-	gvr, gvk := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	gvr, gvk := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	object := &unstructured.Unstructured{Object: s.object}
-	record := kadmission.NewAttributesRecord(object, nil, gvk, "team-a", "web", gvr, "", kadmission.Create, nil, false, &user.DefaultInfo{Name: "jane"})
+	record := kadmission.NewAttributesRecord(object, nil, gvk, "team-a", "web", gvr, "", kadmission.Create, nil, false,
+		&user.DefaultInfo{Name: "jane"})
 	versioned, err := kadmission.NewVersionedAttributes(record, gvk, interfaces{})
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +165,8 @@ func (s *spending) kubernetes(t *testing.T) []paid {
 	var found []paid
 	for i := range all { // of the validations before one that is too dear the plugin tells nothing
 		results, left, err := compiler.CompileCondition(all[:i+1], declared, environment.StoredExpressions).
-			ForInput(context.Background(), versioned, request, plugincel.OptionalVariableBindings{Authorizer: reviewer{}}, nil, cel.PolicyBudget)
+			ForInput(context.Background(), versioned, request,
+				plugincel.OptionalVariableBindings{Authorizer: reviewer{}}, nil, cel.PolicyBudget)
 		if err != nil {
 			if err.Error() != outOfBudget {
 				t.Fatal(err)
@@ -199,20 +206,22 @@ func (s *spending) ours(t *testing.T, p *Policy) []paid {
 		}
 		most := int64(cel.ExpressionLimit) * int64(1+len(s.variables))
 		if used := before - f.Budget(); used < 0 || used > most || f.Spent()-spent != used {
-			t.Errorf("%s takes %d units of the budget and says %d; the limit is %d", s.validations[i].Expression, used, f.Spent()-spent, most)
+			t.Errorf("%s takes %d units of the budget and says %d; the limit is %d", s.validations[i].Expression, used,
+				f.Spent()-spent, most)
 		}
 	}
 	return found
 }
 
-// beyond is what a validation may cost besides twice Kubernetes' price: a unit for ten bytes that are read as an argument,
-// or made, and the sorting, for which Kubernetes counts nothing if it does not know the type of the items.
+// beyond is what a validation may cost besides twice Kubernetes' price: a unit for ten bytes that are read as an
+// argument, or made, and the sorting, for which Kubernetes counts nothing if it does not know the type of the items.
 func (s *spending) beyond(expression string) int64 {
 	spec := s.object["spec"].(map[string]any)
 	items, text, with := int64(len(spec["l"].([]any))), int64(len(spec["s"].(string))), int64(len(spec["p"].(string)))
 	units := 200 + 4*(items+text)
 	for _, e := range append([]admissionv1.Variable{{Expression: expression}}, s.variables...) {
-		units += int64(strings.Count(e.Expression, "replace(")+strings.Count(e.Expression, "join(")) * (text*(with+1)/10 + 1)
+		units += int64(strings.Count(e.Expression, "replace(")+
+			strings.Count(e.Expression, "join(")) * (text*(with+1)/10 + 1)
 		units += int64(strings.Count(e.Expression, "sort(")) * 64 * items
 	}
 	return units
@@ -234,10 +243,11 @@ func (s *spending) hold(t *testing.T) (compared, over int) {
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	policy.Spec = admissionv1.ValidatingAdmissionPolicySpec{
 		Variables: s.variables, Validations: s.validations,
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{"*"},
-			Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
-		}}}},
+		MatchConstraints: &admissionv1.MatchResources{
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{"*"},
+				Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
+			}}}},
 	}
 	if s.ignore {
 		policy.Spec.FailurePolicy = new(admissionv1.Ignore)
@@ -245,7 +255,8 @@ func (s *spending) hold(t *testing.T) (compared, over int) {
 	stored(policy.Spec.MatchConstraints)
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "b"},
-		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "p", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "p",
+			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	}
 	bound, errs := CompileBinding(binding)
 	if len(errs) > 0 {
@@ -279,9 +290,11 @@ func (s *spending) hold(t *testing.T) (compared, over int) {
 			t.Errorf("%s\n%s\ngot  %q\nwant %q", e, s.said(), o.value, k.value)
 		}
 		if most := 2*price + s.beyond(e); cost > most {
-			t.Errorf("%s\n%s\ncosts %d units, at Kubernetes' prices %d; at most %d are expected", e, s.said(), cost, price, most)
+			t.Errorf("%s\n%s\ncosts %d units, at Kubernetes' prices %d; at most %d are expected", e, s.said(), cost,
+				price, most)
 		}
-		if least := min(price, cel.ExpressionLimit)/2 - 200; cost < least && !strings.Contains(k.value, "error") && !isOver && !cheaper.MatchString(e) {
+		if least := min(price, cel.ExpressionLimit)/2 - 200; cost < least && !strings.Contains(k.value, "error") &&
+			!isOver && !cheaper.MatchString(e) {
 			t.Errorf("%s\n%s\ncosts only %d units, at Kubernetes' prices %d", e, s.said(), cost, price)
 		}
 	}
@@ -321,7 +334,8 @@ func (s *spending) said() string {
 	for _, v := range s.variables {
 		all = append(all, v.Name+": "+v.Expression)
 	}
-	return fmt.Sprintf("variables %v, n %v, m %v, %d items, %d and %d characters", all, spec["n"], spec["m"], len(spec["l"].([]any)), len(spec["s"].(string)), len(spec["p"].(string)))
+	return fmt.Sprintf("variables %v, n %v, m %v, %d items, %d and %d characters", all, spec["n"], spec["m"],
+		len(spec["l"].([]any)), len(spec["s"].(string)), len(spec["p"].(string)))
 }
 
 // TestOneNumberEmptiesNoBudget: a number that the client sends, and that is more than lists.range takes, fails its own
@@ -336,7 +350,8 @@ validations:
 - {expression: object.spec.ok == true, message: must be ok}
 - {expression: object.spec.m == 1, message: must be one}
 `)
-		for n, isTooLarge := range map[string]bool{"3": false, "900000": true, "9999000": true, "10000000": true, "20000000": true, "9223372036854775807": true} {
+		for n, isTooLarge := range map[string]bool{"3": false, "900000": true, "9999000": true, "10000000": true,
+			"20000000": true, "9223372036854775807": true} {
 			r := run(t, post(t, `{"spec":{"n":`+n+`,"ok":false,"m":2}}`), p)
 			want := []string{"Invalid: spec.ok: must be ok", "Invalid: spec.m: must be one"}
 			if isTooLarge && failure == "Fail" {

@@ -26,7 +26,8 @@ func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admis
 		}
 		begun = true
 	}
-	e := evaluation{policy: p, attributes: a, frame: a.Frame, vars: a.Frame.Vars(), begun: begun, first: first, why: why}
+	e := evaluation{policy: p, attributes: a, frame: a.Frame, vars: a.Frame.Vars(), begun: begun, first: first,
+		why: why}
 	if !a.IsMatched() {
 		as, matches, err := p.Matches(ctx, a, r)
 		if !matches {
@@ -231,7 +232,8 @@ func (e *evaluation) note(index int, err error, r *admission.Report) error {
 	return nil
 }
 
-// word says of the validations that do not hold what is wrong. Like in Kubernetes, messages have what validations leave of the budget.
+// word says of the validations that do not hold what is wrong. Like in Kubernetes, messages have what validations leave
+// of the budget.
 func (e *evaluation) word() {
 	for i := range e.outcomes {
 		if o := &e.outcomes[i]; !o.Failed {
@@ -299,7 +301,8 @@ func (e *evaluation) act(b *Binding, r *admission.Report) {
 				r.Warn(status.ValidationFailed(p.Name(), b.Name(), o.Cause.Message))
 			case admissionv1.Audit:
 				r.Audit(admission.AuditedFailure{
-					Message: o.Cause.Message, Policy: b.PolicyName(), Binding: b.Name(), ExpressionIndex: o.index, ValidationActions: b.texts,
+					Message: o.Cause.Message, Policy: b.PolicyName(), Binding: b.Name(), ExpressionIndex: o.index,
+					ValidationActions: b.texts,
 				})
 			}
 		}

@@ -16,7 +16,8 @@ type Finding struct {
 
 // Find evaluates the policy for a parameter, whatever its match constraints and bindings say. A
 // validation without a message of its author's is named by its expression, as in Kubernetes.
-func (p *Policy) Find(ctx context.Context, a *admission.Attributes, param document.Node, r *admission.Report) ([]Finding, error) {
+func (p *Policy) Find(ctx context.Context, a *admission.Attributes, param document.Node,
+	r *admission.Report) ([]Finding, error) {
 	e := evaluation{policy: p, attributes: a, frame: a.Frame, vars: a.Frame.Vars()}
 	if err := e.run(ctx, param, r); err != nil {
 		return nil, err

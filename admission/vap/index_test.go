@@ -13,16 +13,20 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 )
 
-// TestBindingsAreIndexed: a chain, which finds policies by what their bindings select too, denies what each policy denies.
+// TestBindingsAreIndexed: a chain, which finds policies by what their bindings select too, denies what each policy
+// denies.
 func TestBindingsAreIndexed(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	denied, passed, always := 0, 0, 0
 	for range 300 {
 		p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
-		p.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{"*"}, Rule: admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-		}}}}
+		p.Spec.MatchConstraints = &admissionv1.MatchResources{
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{"*"},
+				Rule: admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"},
+					Resources: []string{"deployments"}},
+			}}}}
 		p.Spec.Validations = []admissionv1.Validation{{Expression: "false", Message: "no"}}
 		selector := func(most int, key string, values ...string) *metav1.LabelSelector {
 			switch r.IntN(most) {
@@ -30,7 +34,8 @@ func TestBindingsAreIndexed(t *testing.T) {
 				return &metav1.LabelSelector{MatchLabels: map[string]string{key: pick(values...)}}
 			case 1:
 				return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-					Key: key, Operator: pick2(r, metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn), Values: []string{pick(values...)},
+					Key: key, Operator: pick2(r, metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn),
+					Values: []string{pick(values...)},
 				}}}
 			}
 			return nil
@@ -43,7 +48,8 @@ func TestBindingsAreIndexed(t *testing.T) {
 				Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 					PolicyName: "p", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 					MatchResources: &admissionv1.MatchResources{
-						NamespaceSelector: selector(3, "kubernetes.io/metadata.name", "team-a", "team-b"), ObjectSelector: selector(4, "app", "web", "db"),
+						NamespaceSelector: selector(3, "kubernetes.io/metadata.name", "team-a", "team-b"),
+						ObjectSelector:    selector(4, "app", "web", "db"),
 					},
 				},
 			})
@@ -56,7 +62,8 @@ func TestBindingsAreIndexed(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
-		for _, object := range []string{`{}`, `{"metadata":{"labels":{"app":"web"}}}`, `{"metadata":{"labels":{"app":"db"}}}`} {
+		for _, object := range []string{`{}`, `{"metadata":{"labels":{"app":"web"}}}`,
+			`{"metadata":{"labels":{"app":"db"}}}`} {
 			a := post(t, object)
 			alone := &admission.Report{}
 			a.Bind()
@@ -68,9 +75,11 @@ func TestBindingsAreIndexed(t *testing.T) {
 				t.Fatalf("%s by %+v: denied %v by the chain, and %v by the policy", object, compiled.Rules(), got, want)
 			}
 			scoped := &admission.Report{}
-			admission.NewChain(nil, []admission.Validator{compiled}).For(a.Info).Validate(context.Background(), a, scoped)
+			admission.NewChain(nil, []admission.Validator{compiled}).For(a.Info).Validate(context.Background(), a,
+				scoped)
 			if got := denials(scoped); !slices.Equal(got, want) {
-				t.Fatalf("%s by %+v: denied %v by the chain of the resource, and %v by the policy", object, compiled.Rules(), got, want)
+				t.Fatalf("%s by %+v: denied %v by the chain of the resource, and %v by the policy", object,
+					compiled.Rules(), got, want)
 			}
 			if a.IsMatched() {
 				t.Fatal("what is known of one policy is left to the next")

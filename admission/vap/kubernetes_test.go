@@ -66,14 +66,17 @@ func TestPractices(t *testing.T) {
 			}
 			stored(policy.Spec.MatchConstraints)
 			if len(policy.Spec.MatchConstraints.ResourceRules) == 0 {
-				policy.Spec.MatchConstraints.ResourceRules = []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{"*"},
-					Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
-				}}}
+				policy.Spec.MatchConstraints.ResourceRules = []admissionv1.NamedRuleWithOperations{
+					{RuleWithOperations: admissionv1.RuleWithOperations{
+						Operations: []admissionv1.OperationType{"*"},
+						Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"},
+							Resources: []string{"*"}},
+					}}}
 			}
 			var bindings []*admissionv1.ValidatingAdmissionPolicyBinding
 			for i, spec := range append(p.bindings, "validationActions: [Deny]")[:max(len(p.bindings), 1)] {
-				b := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d", i)}}
+				b := &admissionv1.ValidatingAdmissionPolicyBinding{
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d", i)}}
 				if err := yaml.UnmarshalStrict([]byte(spec), &b.Spec); err != nil {
 					t.Fatal(err)
 				}
@@ -191,7 +194,8 @@ func (r *practiceRequest) ours(t *testing.T, p *Policy, lookup *admissiontest.Lo
 	report := run(t, a, p)
 	j := verdict{warnings: report.Warnings()}
 	if err := report.Err(a); err != nil {
-		j.code, j.reason, j.message = status.From(err).ErrStatus.Code, status.From(err).ErrStatus.Reason, report.Denials()[0].Cause.Message
+		j.code, j.reason, j.message = status.From(err).ErrStatus.Code, status.From(err).ErrStatus.Reason,
+			report.Denials()[0].Cause.Message
 	}
 	for _, note := range report.Annotations() {
 		j.annotations = append(j.annotations, note.Key+"="+note.Value)
@@ -239,11 +243,14 @@ func (r *practiceRequest) kubernetes(t *testing.T, hook validating.PolicyHook) v
 		options = object(r.options)
 	}
 	var notes []string
-	attributes := recorded{kadmission.NewAttributesRecord(o, old, kind, a.Info.Namespace, name, a.Info.GroupVersionResource(), a.Info.Subresource,
-		kadmission.Operation(a.Operation.String()), options, a.DryRun, &user.DefaultInfo{Name: a.User.Name, Groups: a.User.Groups}), &notes}
+	attributes := recorded{kadmission.NewAttributesRecord(o, old, kind, a.Info.Namespace, name,
+		a.Info.GroupVersionResource(), a.Info.Subresource,
+		kadmission.Operation(a.Operation.String()), options, a.DryRun,
+		&user.DefaultInfo{Name: a.User.Name, Groups: a.User.Groups}), &notes}
 	var said warnings
 	matcher := generic.NewPolicyMatcher(matching.NewMatcher(namespaceLister{}, nil))
-	err := validating.NewDispatcher(reviewer{}, matcher).Dispatch(warning.WithWarningRecorder(context.Background(), &said), attributes, interfaces{}, []validating.PolicyHook{hook})
+	err := validating.NewDispatcher(reviewer{}, matcher).Dispatch(warning.WithWarningRecorder(context.Background(),
+		&said), attributes, interfaces{}, []validating.PolicyHook{hook})
 	slices.Sort(notes)
 	j := verdict{warnings: said, annotations: notes}
 	var failure *apierrors.StatusError
@@ -273,18 +280,22 @@ func decoded(t *testing.T, text string) map[string]any {
 }
 
 // hookOf compiles a policy as the plugin does when one is created.
-func hookOf(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy, bindings []*admissionv1.ValidatingAdmissionPolicyBinding) validating.PolicyHook {
+func hookOf(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy,
+	bindings []*admissionv1.ValidatingAdmissionPolicyBinding) validating.PolicyHook {
 	t.Helper()
 	declared := plugincel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil, HasAuthorizer: true}
 	unauthorized := plugincel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil}
-	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	compiler, err := plugincel.NewCompositedCompiler(
+		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range p.Spec.Variables {
-		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, declared, environment.StoredExpressions)
+		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, declared,
+			environment.StoredExpressions)
 	}
-	validations, messages := make([]plugincel.ExpressionAccessor, len(p.Spec.Validations)), make([]plugincel.ExpressionAccessor, len(p.Spec.Validations))
+	validations, messages := make([]plugincel.ExpressionAccessor, len(p.Spec.Validations)),
+		make([]plugincel.ExpressionAccessor, len(p.Spec.Validations))
 	for i, v := range p.Spec.Validations {
 		validations[i] = &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason}
 		if v.MessageExpression != "" {
@@ -293,7 +304,8 @@ func hookOf(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy, bindings []*
 	}
 	var annotations []plugincel.ExpressionAccessor
 	for _, a := range p.Spec.AuditAnnotations {
-		annotations = append(annotations, &validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression})
+		annotations = append(annotations,
+			&validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression})
 	}
 	var conditions matchconditions.Matcher
 	if len(p.Spec.MatchConditions) > 0 {
@@ -301,7 +313,8 @@ func hookOf(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy, bindings []*
 		for i := range p.Spec.MatchConditions {
 			all = append(all, (*matchconditions.MatchCondition)(&p.Spec.MatchConditions[i]))
 		}
-		conditions = matchconditions.NewMatcher(compiler.CompileCondition(all, declared, environment.StoredExpressions), p.Spec.FailurePolicy, "policy", "validate", p.Name)
+		conditions = matchconditions.NewMatcher(compiler.CompileCondition(all, declared, environment.StoredExpressions),
+			p.Spec.FailurePolicy, "policy", "validate", p.Name)
 	}
 	hook := validating.PolicyHook{Policy: p, Bindings: bindings, Evaluator: validating.NewValidator(
 		compiler.CompileCondition(validations, declared, environment.StoredExpressions), conditions,
@@ -416,8 +429,8 @@ func (reviewer) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 	return authorizer.DecisionNoOpinion, "nobody said so", nil
 }
 
-// TestMissingParamKind: if the kind of the parameters is not there, every request that the policy matches fails, bound or
-// not, here and in kube-apiserver's own plugin.
+// TestMissingParamKind: if the kind of the parameters is not there, every request that the policy matches fails, bound
+// or not, here and in kube-apiserver's own plugin.
 func TestMissingParamKind(t *testing.T) {
 	lookup := &admissiontest.Lookup{Authz: reviewer{}}
 	for _, object := range practiceObjects {
@@ -432,12 +445,16 @@ func TestMissingParamKind(t *testing.T) {
 		for _, failure := range []admissionv1.FailurePolicyType{admissionv1.Fail, admissionv1.Ignore} {
 			policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 			policy.Spec = admissionv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy: &failure, ParamKind: &admissionv1.ParamKind{APIVersion: "missing.example.com/v1", Kind: "Limit"},
+				FailurePolicy: &failure, ParamKind: &admissionv1.ParamKind{APIVersion: "missing.example.com/v1",
+					Kind: "Limit"},
 				Validations: []admissionv1.Validation{{Expression: "params == null"}},
-				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{"CREATE", "DELETE"},
-					Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
-				}}}},
+				MatchConstraints: &admissionv1.MatchResources{
+					ResourceRules: []admissionv1.NamedRuleWithOperations{
+						{RuleWithOperations: admissionv1.RuleWithOperations{
+							Operations: []admissionv1.OperationType{"CREATE", "DELETE"},
+							Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"},
+								Resources: []string{"*"}},
+						}}}},
 			}
 			stored(policy.Spec.MatchConstraints)
 			var all []*admissionv1.ValidatingAdmissionPolicyBinding
@@ -463,7 +480,8 @@ func TestMissingParamKind(t *testing.T) {
 			}
 			hook := hookOf(t, policy, all)
 			hook.ParamInformer, hook.ParamScope = nil, nil
-			hook.ConfigurationError = fmt.Errorf("failed to find resource referenced by paramKind: '%v'", schema.GroupVersionKind{Group: "missing.example.com", Version: "v1", Kind: "Limit"})
+			hook.ConfigurationError = fmt.Errorf("failed to find resource referenced by paramKind: '%v'",
+				schema.GroupVersionKind{Group: "missing.example.com", Version: "v1", Kind: "Limit"})
 			denied := 0
 			for _, r := range practiceRequests {
 				want, got := r.kubernetes(t, hook), r.ours(t, compiled, lookup)
@@ -475,10 +493,13 @@ func TestMissingParamKind(t *testing.T) {
 				}
 				a := r.attributes(t)
 				a.Lookup = lookup
-				if got, want := !compiled.IsFilteredOut(context.Background(), a) && compiled.IsAbout(context.Background(), a), r.operation == "CREATE" || r.operation == "DELETE"; got && !want {
+				if got, want := !compiled.IsFilteredOut(context.Background(), a) &&
+					compiled.IsAbout(context.Background(), a), r.operation == "CREATE" ||
+					r.operation == "DELETE"; got && !want {
 					t.Errorf("%s %s: the policy says that it is about the request", r.operation, r.path)
 				} else if want && !got && strings.Count(r.path, "/") < 8 && !strings.HasSuffix(r.path, "exec") {
-					t.Errorf("%s, %s: %s %s: the policy says that it is not about the request", name, failure, r.operation, r.path)
+					t.Errorf("%s, %s: %s %s: the policy says that it is not about the request", name, failure,
+						r.operation, r.path)
 				}
 			}
 			if denied == 0 != (failure == admissionv1.Ignore) {

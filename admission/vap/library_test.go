@@ -137,8 +137,8 @@ func (c *libraryCase) request(t *testing.T) practiceRequest {
 	return r
 }
 
-// TestLibrary: the policies of the library run unchanged in kube-apiserver: its own plugin decides the cases of their tests
-// as the tests expect, and in the same words as the gateway.
+// TestLibrary: the policies of the library run unchanged in kube-apiserver: its own plugin decides the cases of their
+// tests as the tests expect, and in the same words as the gateway.
 func TestLibrary(t *testing.T) {
 	lookup := &admissiontest.Lookup{Authz: reviewer{}}
 	for _, object := range practiceObjects {
@@ -181,13 +181,15 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// TestLibraryCost: no schema bounds how many containers a template has, nor labels and finalizers. A CronJob with 1,000 of
-// each, which say all that the policies look at, costs each policy at most a tenth of what kube-apiserver lets it spend.
+// TestLibraryCost: no schema bounds how many containers a template has, nor labels and finalizers. A CronJob with 1,000
+// of each, which say all that the policies look at, costs each policy at most a tenth of what kube-apiserver lets it
+// spend.
 func TestLibraryCost(t *testing.T) {
 	const budget = celconfig.RuntimeCELCostBudget / 10
 	probe := map[string]any{"httpGet": map[string]any{"port": int64(80)}}
 	security := map[string]any{
-		"allowPrivilegeEscalation": false, "privileged": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true, "runAsUser": int64(1000), "procMount": "Default",
+		"allowPrivilegeEscalation": false, "privileged": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true,
+		"runAsUser": int64(1000), "procMount": "Default",
 		"capabilities":    map[string]any{"drop": []any{"ALL"}, "add": []any{"NET_BIND_SERVICE"}},
 		"seccompProfile":  map[string]any{"type": "RuntimeDefault"},
 		"appArmorProfile": map[string]any{"type": "RuntimeDefault"},
@@ -198,10 +200,14 @@ func TestLibraryCost(t *testing.T) {
 	var containers []any
 	for i := range 1000 {
 		containers = append(containers, map[string]any{
-			"name": fmt.Sprintf("c%d", i), "image": "registry.example.com/web:1.2.3@sha256:" + strings.Repeat("0", 64), "securityContext": security,
-			"resources": map[string]any{"requests": resources, "limits": resources}, "livenessProbe": probe, "readinessProbe": probe, "startupProbe": probe,
-			"lifecycle": map[string]any{"preStop": probe, "postStart": probe}, "ports": []any{map[string]any{"containerPort": int64(80)}},
-			"env": []any{map[string]any{"name": "MODE", "value": "fast"}, map[string]any{"name": "LEVEL", "value": "info"}},
+			"name": fmt.Sprintf("c%d", i), "image": "registry.example.com/web:1.2.3@sha256:" + strings.Repeat("0", 64),
+			"securityContext": security,
+			"resources":       map[string]any{"requests": resources, "limits": resources}, "livenessProbe": probe,
+			"readinessProbe": probe, "startupProbe": probe,
+			"lifecycle": map[string]any{"preStop": probe, "postStart": probe},
+			"ports":     []any{map[string]any{"containerPort": int64(80)}},
+			"env": []any{map[string]any{"name": "MODE", "value": "fast"},
+				map[string]any{"name": "LEVEL", "value": "info"}},
 		})
 	}
 	labels, finalizers := map[string]any{"team": "shop"}, []any{}
@@ -211,22 +217,30 @@ func TestLibraryCost(t *testing.T) {
 	}
 	metadata := map[string]any{"name": "web", "namespace": "shop", "labels": labels, "finalizers": finalizers}
 	pod := map[string]any{
-		"metadata": map[string]any{"labels": labels, "finalizers": finalizers, "annotations": map[string]any{"container.apparmor.security.beta.kubernetes.io/c0": "runtime/default"}},
+		"metadata": map[string]any{"labels": labels, "finalizers": finalizers,
+			"annotations": map[string]any{"container.apparmor.security.beta.kubernetes.io/c0": "runtime/default"}},
 		"spec": map[string]any{
-			"containers": containers, "serviceAccountName": "web", "restartPolicy": "Never", "securityContext": security,
-			"volumes": []any{map[string]any{"name": "a", "emptyDir": map[string]any{}}},
+			"containers": containers, "serviceAccountName": "web", "restartPolicy": "Never",
+			"securityContext": security,
+			"volumes":         []any{map[string]any{"name": "a", "emptyDir": map[string]any{}}},
 		},
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata,
-		"spec": map[string]any{"schedule": "0 3 * * *", "concurrencyPolicy": "Forbid", "jobTemplate": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"template": pod}}},
+		"spec": map[string]any{"schedule": "0 3 * * *", "concurrencyPolicy": "Forbid",
+			"jobTemplate": map[string]any{"metadata": map[string]any{"labels": labels},
+				"spec": map[string]any{"template": pod}}},
 	}}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "shop"}}}
-	params := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "quay.io/", "b": "registry.example.com/"}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+		Labels: map[string]string{"team": "shop"}}}
+	params := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"data": map[string]any{"a": "quay.io/", "b": "registry.example.com/"}}}
 	resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
-	attributes := &kadmission.VersionedAttributes{VersionedKind: o.GroupVersionKind(), VersionedObject: kadmission.NewLazyObject(o),
+	attributes := &kadmission.VersionedAttributes{VersionedKind: o.GroupVersionKind(),
+		VersionedObject:    kadmission.NewLazyObject(o),
 		VersionedOldObject: kadmission.NewLazyObject(o),
-		Attributes:         kadmission.NewAttributesRecord(o, o, o.GroupVersionKind(), "shop", "web", resource, "", kadmission.Update, nil, false, &user.DefaultInfo{})}
+		Attributes: kadmission.NewAttributesRecord(o, o, o.GroupVersionKind(), "shop", "web", resource, "",
+			kadmission.Update, nil, false, &user.DefaultInfo{})}
 	judged := 0
 	for _, p := range library(t) {
 		if !strings.Contains(fmt.Sprint(p.policy.Spec.MatchConstraints.ResourceRules), "cronjobs") {
@@ -238,10 +252,12 @@ func TestLibraryCost(t *testing.T) {
 			budget int64
 			want   validating.PolicyDecisionEvaluation
 		}{{budget, validating.EvalAdmit}, {1, validating.EvalError}} {
-			result := hook.Evaluator.Validate(context.Background(), resource, attributes, params, namespace, c.budget, reviewer{})
+			result := hook.Evaluator.Validate(context.Background(), resource, attributes, params, namespace, c.budget,
+				reviewer{})
 			for _, d := range result.Decisions {
 				if d.Evaluation != c.want {
-					t.Errorf("%s: with a budget of %d units: %s: %s, want %s", p.name, c.budget, d.Evaluation, d.Message, c.want)
+					t.Errorf("%s: with a budget of %d units: %s: %s, want %s", p.name, c.budget, d.Evaluation,
+						d.Message, c.want)
 				}
 			}
 		}

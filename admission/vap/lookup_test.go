@@ -29,10 +29,12 @@ func bound(t *testing.T, spec string, bindings ...string) *Policy {
 	if p.Spec.MatchConstraints == nil {
 		p.Spec.MatchConstraints = &admissionv1.MatchResources{}
 	}
-	p.Spec.MatchConstraints.ResourceRules = []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{"*"},
-		Rule:       admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-	}}}
+	p.Spec.MatchConstraints.ResourceRules = []admissionv1.NamedRuleWithOperations{
+		{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{"*"},
+			Rule: admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"},
+				Resources: []string{"deployments"}},
+		}}}
 	var compiled []*Binding
 	for i, text := range bindings {
 		b := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d", i)}}
@@ -85,21 +87,27 @@ func TestParams(t *testing.T) {
 		bindings []string
 		want     string
 	}{
-		{"by name", limits, []string{"paramRef: {name: five, parameterNotFoundAction: Deny}"}, "with binding 'b0' denied request: at most 5 by five"},
-		{"by name, elsewhere", limits, []string{"paramRef: {name: seven, namespace: shared, parameterNotFoundAction: Deny}"}, "with binding 'b0' denied request: at most 7 by seven"},
+		{"by name", limits, []string{"paramRef: {name: five, parameterNotFoundAction: Deny}"},
+			"with binding 'b0' denied request: at most 5 by five"},
+		{"by name, elsewhere", limits,
+			[]string{"paramRef: {name: seven, namespace: shared, parameterNotFoundAction: Deny}"},
+			"with binding 'b0' denied request: at most 7 by seven"},
 		{"by labels", limits, []string{"paramRef: {selector: {matchLabels: {use: limits}}, parameterNotFoundAction: Deny}"}, "with binding 'b0' denied request: at most 5 by five"},
-		{"several bindings", limits, []string{"paramRef: {name: nine, parameterNotFoundAction: Deny}", "paramRef: {name: five, parameterNotFoundAction: Deny}",
+		{"several bindings", limits, []string{"paramRef: {name: nine, parameterNotFoundAction: Deny}",
+			"paramRef: {name: five, parameterNotFoundAction: Deny}",
 			"paramRef: {name: five, parameterNotFoundAction: Deny}"},
 			"with binding 'b1' denied request: at most 5 by five\nwith binding 'b2' denied request: at most 5 by five"},
 		{"none, which is allowed", limits, []string{"paramRef: {name: none, parameterNotFoundAction: Allow}"}, ""},
 		{"none, which is not", limits, []string{"paramRef: {name: none, parameterNotFoundAction: Deny}"},
 			"with binding 'b0' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"},
-		{"none, which is not, but failures are ignored", "failurePolicy: Ignore\n" + limits, []string{"paramRef: {name: none, parameterNotFoundAction: Deny}"},
+		{"none, which is not, but failures are ignored", "failurePolicy: Ignore\n" + limits,
+			[]string{"paramRef: {name: none, parameterNotFoundAction: Deny}"},
 			"ignored: no params found for policy binding with `Deny` parameterNotFoundAction"},
 		{"no reference", "paramKind: {apiVersion: v1, kind: ConfigMap}\nvalidations: [{expression: params == null}]", []string{""}, ""},
 		{"conditions see them", limits + "matchConditions: [{name: m, expression: params.data.max != '5'}]",
 			[]string{"paramRef: {selector: {matchLabels: {use: limits}}, parameterNotFoundAction: Deny}"}, ""},
-		{"ERR-7: errors do not show them", limits + "variables: [{name: v, expression: \"quantity(params.data.max)\"}]\n",
+		{"ERR-7: errors do not show them",
+			limits + "variables: [{name: v, expression: \"quantity(params.data.max)\"}]\n",
 			[]string{"paramRef: {name: broken, parameterNotFoundAction: Deny}"},
 			"with binding 'b0' denied request: expression 'object.spec.replicas <= int(params.data.max)' resulted in error: type conversion error from 'string' to 'int'"},
 	} {
@@ -117,7 +125,8 @@ func TestParamsShareNothing(t *testing.T) {
 	a.Lookup = configMaps()
 	evaluate := func(n int, ref string) {
 		validation := "{expression: \"lists.range(50000).all(x, x >= 0) && int(params.data.max) > 0\"}"
-		spec := "paramKind: {apiVersion: v1, kind: ConfigMap}\nvalidations: [" + strings.TrimSuffix(strings.Repeat(validation+", ", n), ", ") + "]"
+		spec := "paramKind: {apiVersion: v1, kind: ConfigMap}\nvalidations: [" +
+			strings.TrimSuffix(strings.Repeat(validation+", ", n), ", ") + "]"
 		if got := findings(run(t, a, bound(t, spec, "paramRef: {"+ref+", parameterNotFoundAction: Deny}"))); got != "" {
 			t.Errorf("%s: denied: %s", ref, got)
 		}
@@ -146,12 +155,16 @@ func TestNamespaceObject(t *testing.T) {
 		want   string
 	}{
 		{"read", reads, (&admissiontest.Lookup{}).Add(namespaceA), 1, "with binding 'b0' denied request: by namespace"},
-		{"not read", "validations: [{expression: object.spec.replicas > 5, message: small}]", (&admissiontest.Lookup{}).Add(namespaceA), 0, "with binding 'b0' denied request: small"},
-		{"not reached", reads + "\nmatchConditions: [{name: m, expression: 'false'}]", (&admissiontest.Lookup{Err: down}), 0, ""},
+		{"not read", "validations: [{expression: object.spec.replicas > 5, message: small}]",
+			(&admissiontest.Lookup{}).Add(namespaceA), 0, "with binding 'b0' denied request: small"},
+		{"not reached", reads + "\nmatchConditions: [{name: m, expression: 'false'}]",
+			(&admissiontest.Lookup{Err: down}), 0, ""},
 		{"match conditions do not see it", "matchConditions: [{name: m, expression: namespaceObject == null}]\nvalidations: [{expression: 'false', message: matched}]",
 			(&admissiontest.Lookup{}).Add(namespaceA), 0, "with binding 'b0' denied request: matched"},
-		{"cannot be read", reads, &admissiontest.Lookup{Err: down}, 1, "with binding 'b0' denied request: failed to configure binding: " + down.Error()},
-		{"cannot be read, ignored", "failurePolicy: Ignore\n" + reads, &admissiontest.Lookup{Err: down}, 1, "ignored: " + down.Error()},
+		{"cannot be read", reads, &admissiontest.Lookup{Err: down}, 1,
+			"with binding 'b0' denied request: failed to configure binding: " + down.Error()},
+		{"cannot be read, ignored", "failurePolicy: Ignore\n" + reads, &admissiontest.Lookup{Err: down}, 1,
+			"ignored: " + down.Error()},
 	} {
 		a := post(t, `{"spec":{"replicas":1}}`)
 		a.Lookup = c.lookup
@@ -165,7 +178,8 @@ func TestNamespaceObject(t *testing.T) {
 		a := post(t, `{"spec":{"replicas":1}}`)
 		a.Lookup = &admissiontest.Lookup{}
 		r := run(t, a, bound(t, "failurePolicy: "+failure+"\n"+reads, ""))
-		if err := r.Err(a); err == nil || status.From(err).ErrStatus.Code != 404 || status.From(err).ErrStatus.Message != `namespaces "team-a" not found` {
+		if err := r.Err(a); err == nil || status.From(err).ErrStatus.Code != 404 ||
+			status.From(err).ErrStatus.Message != `namespaces "team-a" not found` {
 			t.Errorf("%s: answered %v", failure, err)
 		}
 	}
@@ -195,7 +209,8 @@ func TestState(t *testing.T) {
 			"with binding 'b0' denied request: expression 'state.missing.size() == 0' resulted in error: the state 'missing' is not known"},
 		{"missing, ignored", "failurePolicy: Ignore\nvalidations: [{expression: state.missing.size() == 0}]", false,
 			"ignored: expression 'state.missing.size() == 0' resulted in error: the state 'missing' is not known"},
-		{"missing, skipped", "validations: [{expression: 'false'}, {expression: state.missing.size() == 0}]", true, "ignored: the policy is left out, because a state that it reads is not known"},
+		{"missing, skipped", "validations: [{expression: 'false'}, {expression: state.missing.size() == 0}]", true,
+			"ignored: the policy is left out, because a state that it reads is not known"},
 		{"missing in a condition, skipped", "matchConditions: [{name: m, expression: state.missing.size() == 0}]\nvalidations: [{expression: 'false'}]", true,
 			"ignored: the policy is left out, because a state that it reads is not known"},
 		{"missing in an annotation, skipped", "validations: [{expression: 'false'}]\nauditAnnotations: [{key: k, valueExpression: string(state.missing.size())}]", true,
@@ -216,21 +231,27 @@ func TestEquivalent(t *testing.T) {
 		"request.requestKind.version == 'v2' && oldObject.apiVersion == 'apps/v1'\"}, {expression: 'false', message: seen}]"
 	attributes := func(l *admissiontest.Lookup) *admission.Attributes {
 		l.Others = []schema.GroupVersionResource{{Group: "apps", Version: "v1", Resource: "deployments"}}
-		a := attributesOf(t, "PUT", strings.Replace(deployments, "v1", "v2", 1)+"/web", []byte(`{"apiVersion":"apps/v2","kind":"Deployment"}`), []byte(`{"apiVersion":"apps/v2","kind":"Deployment"}`))
+		a := attributesOf(t, "PUT", strings.Replace(deployments, "v1", "v2", 1)+"/web",
+			[]byte(`{"apiVersion":"apps/v2","kind":"Deployment"}`),
+			[]byte(`{"apiVersion":"apps/v2","kind":"Deployment"}`))
 		a.Lookup = l
 		return a
 	}
 	a := attributes(&admissiontest.Lookup{})
-	if got := findings(run(t, a, bound(t, spec, "", ""))); got != "with binding 'b0' denied request: seen\nwith binding 'b1' denied request: seen" {
+	if got := findings(run(t, a,
+		bound(t, spec, "",
+			""))); got != "with binding 'b0' denied request: seen\nwith binding 'b1' denied request: seen" {
 		t.Errorf("converted: %s", got)
 	}
 	if n, _ := a.Object.Root().Get("apiVersion"); n.Str() != "apps/v2" {
 		t.Error("the object itself was converted")
 	}
-	if got := findings(run(t, attributes(&admissiontest.Lookup{}), bound(t, "matchConstraints: {matchPolicy: Exact}\n"+spec, ""))); got != "" {
+	if got := findings(run(t, attributes(&admissiontest.Lookup{}),
+		bound(t, "matchConstraints: {matchPolicy: Exact}\n"+spec, ""))); got != "" {
 		t.Errorf("Exact: %s", got)
 	}
-	inconvertible := &admissiontest.Lookup{Inconvertible: errors.New("'deployments.apps' cannot be converted from version 'v2' to 'v1'")}
+	inconvertible := &admissiontest.Lookup{
+		Inconvertible: errors.New("'deployments.apps' cannot be converted from version 'v2' to 'v1'")}
 	want := "with binding 'b0' denied request: failed to configure binding: failed to convert object version: 'deployments.apps' cannot be converted from version 'v2' to 'v1'"
 	if got := findings(run(t, attributes(inconvertible), bound(t, spec, ""))); got != want {
 		t.Errorf("inconvertible: %s", got)
@@ -238,7 +259,8 @@ func TestEquivalent(t *testing.T) {
 	// What a policy converted, the next one does not see.
 	other := policyOf(t, "matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v2], operations: ['*'], resources: [deployments]}]}\n"+
 		"validations: [{expression: \"object.apiVersion == 'apps/v1'\", message: as it came}]")
-	if got := findings(run(t, attributes(&admissiontest.Lookup{}), bound(t, spec, ""), other)); !strings.HasSuffix(got, "denied request: as it came") {
+	if got := findings(run(t, attributes(&admissiontest.Lookup{}), bound(t, spec, ""), other)); !strings.HasSuffix(got,
+		"denied request: as it came") {
 		t.Errorf("the next policy: %s", got)
 	}
 }

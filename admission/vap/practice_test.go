@@ -58,13 +58,16 @@ var practiceRequests = []practiceRequest{
 	{operation: "CREATE", path: "/api/v1/namespaces/team-b/pods", object: goodPod, user: "admin"},
 	{operation: "UPDATE", path: "/api/v1/namespaces/team-a/pods/good", object: goodPod, old: badPod},
 	{operation: "UPDATE", path: "/api/v1/namespaces/team-a/pods/good/status", object: goodPod, old: goodPod},
-	{operation: "UPDATE", path: "/api/v1/namespaces/team-a/pods/good/ephemeralcontainers", object: badPod, old: goodPod, user: "admin"},
+	{operation: "UPDATE", path: "/api/v1/namespaces/team-a/pods/good/ephemeralcontainers", object: badPod, old: goodPod,
+		user: "admin"},
 	{operation: "DELETE", path: "/api/v1/namespaces/team-a/pods/good", old: goodPod, options: "{apiVersion: meta.k8s.io/v1, kind: DeleteOptions, gracePeriodSeconds: 0, propagationPolicy: Background}"},
 	{operation: "DELETE", path: "/api/v1/namespaces/team-b/pods/bad-1", old: badPod, dryRun: true},
 	{operation: "CONNECT", path: "/api/v1/namespaces/team-a/pods/good/exec", object: "{apiVersion: v1, kind: PodExecOptions, stdin: true, tty: true, container: web, command: [sh, -c, id]}", kind: execKind},
 	{operation: "CREATE", path: "/apis/apps/v1/namespaces/team-a/deployments", object: deployment},
-	{operation: "UPDATE", path: "/apis/apps/v1/namespaces/team-a/deployments/web", object: deployment, old: deploymentOld},
-	{operation: "UPDATE", path: "/apis/apps/v1/namespaces/team-a/deployments/web", object: deploymentOld, old: deployment, user: "admin"},
+	{operation: "UPDATE", path: "/apis/apps/v1/namespaces/team-a/deployments/web", object: deployment,
+		old: deploymentOld},
+	{operation: "UPDATE", path: "/apis/apps/v1/namespaces/team-a/deployments/web", object: deploymentOld,
+		old: deployment, user: "admin"},
 	{operation: "UPDATE", path: "/apis/apps/v1/namespaces/team-b/deployments/web/scale", object: "{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web, namespace: team-b}, spec: {replicas: 7}}", old: "{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web, namespace: team-b}, spec: {replicas: 1}}"},
 	{operation: "DELETE", path: "/apis/apps/v1/namespaces/team-a/deployments/web", old: deployment},
 	{operation: "CREATE", path: "/api/v1/namespaces/team-a/services", object: service},
@@ -83,7 +86,8 @@ const containers = "(object.spec.containers + object.spec.?initContainers.orValu
 
 // only narrows a policy to resources of a group.
 func only(group, resources, operations string) string {
-	return "matchConstraints: {resourceRules: [{apiGroups: ['" + group + "'], apiVersions: ['*'], operations: [" + operations + "], resources: [" + resources + "]}]}\n"
+	return "matchConstraints: {resourceRules: [{apiGroups: ['" + group + "'], apiVersions: ['*'], operations: [" +
+		operations + "], resources: [" + resources + "]}]}\n"
 }
 
 var podWrites = only("", "pods", "CREATE, UPDATE")
@@ -93,7 +97,8 @@ var podWrites = only("", "pods", "CREATE, UPDATE")
 // their details.
 var practices = []practice{
 	// What the documentation of Kubernetes shows.
-	{name: "replicas", policy: only("apps", "deployments", "CREATE, UPDATE") + `validations: [{expression: object.spec.replicas <= 4, message: too many}]`},
+	{name: "replicas", policy: only("apps", "deployments", "CREATE, UPDATE") +
+		`validations: [{expression: object.spec.replicas <= 4, message: too many}]`},
 	{name: "variables of one name: the last one counts, for those between too", policy: only("apps", "deployments", "CREATE, UPDATE") + `
 variables:
 - {name: a, expression: "1"}
@@ -155,7 +160,8 @@ validations: [{expression: "true"}]`, bindings: []string{"{paramRef: {name: limi
 paramKind: {apiVersion: v1, kind: ConfigMap}
 validations: [{expression: "params == null && object == null", message: no params}]`, bindings: []string{"{validationActions: [Deny]}"}},
 	{name: "namespace object", policy: only("apps", "deployments", "CREATE, UPDATE") + `validations: [{expression: "namespaceObject.metadata.labels['tier'] != 'prod' || object.spec.replicas < int(namespaceObject.metadata.annotations.quota)", messageExpression: "'quota of ' + namespaceObject.metadata.name"}]`},
-	{name: "namespace object of cluster-scoped objects", policy: `validations: [{expression: "namespaceObject != null", message: no namespace}]`},
+	{name: "namespace object of cluster-scoped objects",
+		policy: `validations: [{expression: "namespaceObject != null", message: no namespace}]`},
 	{name: "variables", policy: only("", "pods", "CREATE") + `
 variables:
 - {name: all, expression: "` + containers + `"}
@@ -201,7 +207,8 @@ validations: [{expression: "false", message: matched}]`},
 	{name: "message expressions of odd values", policy: podWrites + `validations:
 - {expression: "!has(object.spec.hostPID)", messageExpression: "'   '", message: fallback}
 - {expression: "has(object.spec.priorityClassName)", messageExpression: "'two\\nlines'", message: fallback}`},
-	{name: "trimmed message expressions", policy: podWrites + `validations: [{expression: "false", messageExpression: "'  spaces around  '"}]`},
+	{name: "trimmed message expressions", policy: podWrites +
+		`validations: [{expression: "false", messageExpression: "'  spaces around  '"}]`},
 	{name: "reasons", policy: podWrites + `validations:
 - {expression: "has(object.spec.priorityClassName)", message: a, reason: Forbidden}
 - {expression: "!has(object.spec.serviceAccountName)", message: b, reason: RequestEntityTooLarge}`},

@@ -14,7 +14,8 @@ import (
 // Review returns which expressions of a policy that compiles do not fit the
 // schemas of the resources that the policy matches. The policy works all the
 // same.
-func (set Compiler) Review(p *admissionv1.ValidatingAdmissionPolicy, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
+func (set Compiler) Review(p *admissionv1.ValidatingAdmissionPolicy,
+	kinds typecheck.Kinds) ([]typecheck.Warning, error) {
 	review, spec := specOf(p).Review(set.States), field.NewPath("spec")
 	add := func(path *field.Path, text string) {
 		review.Expressions = append(review.Expressions, typecheck.Expression{Field: path, Text: text})

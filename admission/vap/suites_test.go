@@ -147,10 +147,11 @@ func attributesOf(t *testing.T, method, path string, object, old json.RawMessage
 		i.Namespace = i.Name
 	}
 	a := &admission.Attributes{
-		Info:      i,
-		Operation: map[string]admission.Operation{"POST": admission.Create, "PUT": admission.Update, "DELETE": admission.Delete}[method],
-		User:      &identity.User{Name: "tester"},
-		Frame:     cel.NewFrame(context.Background()),
+		Info: i,
+		Operation: map[string]admission.Operation{"POST": admission.Create, "PUT": admission.Update,
+			"DELETE": admission.Delete}[method],
+		User:  &identity.User{Name: "tester"},
+		Frame: cel.NewFrame(context.Background()),
 	}
 	t.Cleanup(a.Frame.Release)
 	parse := func(body json.RawMessage) *document.Document {
@@ -197,8 +198,10 @@ func compare(t *testing.T, c *cases.Case, r *admission.Report, a *admission.Attr
 // TestRecordedLab plays what a real kube-apiserver answered to requests that small policies match.
 func TestRecordedLab(t *testing.T) {
 	// What is decided before or after validating admission, or needs defaults, is not played here.
-	elsewhere := []string{"unknown-strict", "put-denied-stale", "put-denied-no-rv", "not-found", "schema", "crd-cel", "metadata-invalid", "generate",
-		"yaml-denied", "sees-null-pruned", "sees-pruned", "status-extra-segment", "collection-denied", "dryrun-denied", "deletecollection", "cel-map-keys"}
+	elsewhere := []string{"unknown-strict", "put-denied-stale", "put-denied-no-rv", "not-found", "schema", "crd-cel",
+		"metadata-invalid", "generate",
+		"yaml-denied", "sees-null-pruned", "sees-pruned", "status-extra-segment", "collection-denied", "dryrun-denied",
+		"deletecollection", "cel-map-keys"}
 	played := 0
 	for _, c := range read(t, "vap-map-lab.jsonl") {
 		if !strings.HasPrefix(c.ID, "vap/") || c.Request.Method == "PATCH" || c.Request.RawBody != nil {
@@ -316,7 +319,9 @@ func (l loaded) lookup() *admissiontest.Lookup {
 		var crd apiextensionsv1.CustomResourceDefinition
 		if err := json.Unmarshal(object, &crd); err == nil {
 			for _, v := range crd.Spec.Versions {
-				lookup.Others = append(lookup.Others, schema.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name, Resource: crd.Spec.Names.Plural})
+				lookup.Others = append(lookup.Others,
+					schema.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name,
+						Resource: crd.Spec.Names.Plural})
 			}
 		}
 	}
@@ -326,7 +331,8 @@ func (l loaded) lookup() *admissiontest.Lookup {
 // TestRecordedLoading plays what a real kube-apiserver said of policies and bindings that it refused.
 func TestRecordedLoading(t *testing.T) {
 	for _, c := range read(t, "policy-load.jsonl") {
-		if !strings.HasPrefix(c.ID, "load/vap/") && !strings.HasPrefix(c.ID, "load/binding/") || strings.HasSuffix(c.ID, "/v1alpha1") {
+		if !strings.HasPrefix(c.ID, "load/vap/") && !strings.HasPrefix(c.ID, "load/binding/") ||
+			strings.HasSuffix(c.ID, "/v1alpha1") {
 			continue
 		}
 		t.Run(c.ID, func(t *testing.T) {
@@ -353,5 +359,6 @@ func TestRecordedLoading(t *testing.T) {
 
 // info is of a create of a deployment.
 func info() *resource.Info {
-	return &resource.Info{Verb: resource.VerbCreate, IsResource: true, APIPrefix: "apis", Group: "apps", Version: "v1", Resource: "deployments", Namespace: "team-a"}
+	return &resource.Info{Verb: resource.VerbCreate, IsResource: true, APIPrefix: "apis", Group: "apps", Version: "v1",
+		Resource: "deployments", Namespace: "team-a"}
 }

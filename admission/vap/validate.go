@@ -22,7 +22,8 @@ func validatePolicy(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 	errs := kind.Validate(specOf(p))
 	if len(spec.Validations) == 0 && len(spec.AuditAnnotations) == 0 {
 		const why = "validations or auditAnnotations must contain at least one item"
-		return append(errs, field.Required(fldPath.Child("validations"), why), field.Required(fldPath.Child("auditAnnotations"), why))
+		return append(errs, field.Required(fldPath.Child("validations"), why),
+			field.Required(fldPath.Child("auditAnnotations"), why))
 	}
 	for i := range spec.Validations {
 		errs = append(errs, validateValidation(&spec.Validations[i], fldPath.Child("validations").Index(i))...)
@@ -36,7 +37,8 @@ func validateValidation(v *admissionv1.Validation, fldPath *field.Path) field.Er
 		errs = append(errs, field.Required(fldPath.Child("expression"), "expression is not specified"))
 	}
 	if v.MessageExpression != "" && strings.TrimSpace(v.MessageExpression) == "" {
-		errs = append(errs, field.Invalid(fldPath.Child("messageExpression"), v.MessageExpression, "must be non-empty if specified"))
+		errs = append(errs, field.Invalid(fldPath.Child("messageExpression"), v.MessageExpression,
+			"must be non-empty if specified"))
 	}
 	switch message := strings.TrimSpace(v.Message); {
 	case v.Message != "" && message == "":
@@ -51,7 +53,8 @@ func validateValidation(v *admissionv1.Validation, fldPath *field.Path) field.Er
 	return errs
 }
 
-func validateAnnotations(policy string, annotations []admissionv1.AuditAnnotation, fldPath *field.Path) field.ErrorList {
+func validateAnnotations(policy string, annotations []admissionv1.AuditAnnotation,
+	fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(annotations) > maxAuditAnnotations {
 		errs = append(errs, field.Invalid(fldPath, annotations, "must not have more than 20 auditAnnotations"))
@@ -88,7 +91,8 @@ func validateActions(actions []admissionv1.ValidationAction, fldPath *field.Path
 	}
 	seen := sets.New[admissionv1.ValidationAction]()
 	for i, action := range actions {
-		errs = append(errs, match.OneOf(action, fldPath.Index(i), admissionv1.Audit, admissionv1.Deny, admissionv1.Warn)...)
+		errs = append(errs, match.OneOf(action, fldPath.Index(i), admissionv1.Audit, admissionv1.Deny,
+			admissionv1.Warn)...)
 		if seen.Has(action) {
 			errs = append(errs, field.Duplicate(fldPath.Index(i), action))
 		}

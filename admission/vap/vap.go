@@ -161,8 +161,10 @@ func specOf(p *admissionv1.ValidatingAdmissionPolicy) *policy.Spec {
 
 // CompileBinding checks and compiles a binding.
 func CompileBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) (*Binding, field.ErrorList) {
-	spec := &policy.BindingSpec{Name: b.Name, PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef, MatchResources: b.Spec.MatchResources, Annotations: b.Annotations}
-	errs := append(kind.ValidateBinding(spec), validateActions(b.Spec.ValidationActions, field.NewPath("spec", "validationActions"))...)
+	spec := &policy.BindingSpec{Name: b.Name, PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef,
+		MatchResources: b.Spec.MatchResources, Annotations: b.Annotations}
+	errs := append(kind.ValidateBinding(spec),
+		validateActions(b.Spec.ValidationActions, field.NewPath("spec", "validationActions"))...)
 	base, errs := policy.CompileBinding(spec, errs)
 	if base == nil {
 		return nil, errs
@@ -250,7 +252,8 @@ func (c *compiler) compile() {
 		c.compileValidation(&c.spec.Validations[i], spec.Child("validations").Index(i))
 	}
 	for i, a := range c.spec.AuditAnnotations {
-		p := c.Program(c.cel.Annotation, a.ValueExpression, spec.Child("auditAnnotations").Index(i).Child("valueExpression"))
+		p := c.Program(c.cel.Annotation, a.ValueExpression,
+			spec.Child("auditAnnotations").Index(i).Child("valueExpression"))
 		c.policy.annotations = append(c.policy.annotations, annotation{a.Key, p})
 	}
 }

@@ -32,10 +32,12 @@ func policyOf(t testing.TB, spec string, actions ...admissionv1.ValidationAction
 		p.Spec.MatchConstraints = &admissionv1.MatchResources{}
 	}
 	if len(p.Spec.MatchConstraints.ResourceRules) == 0 {
-		p.Spec.MatchConstraints.ResourceRules = []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{"*"},
-			Rule:       admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-		}}}
+		p.Spec.MatchConstraints.ResourceRules = []admissionv1.NamedRuleWithOperations{
+			{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{"*"},
+				Rule: admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"},
+					Resources: []string{"deployments"}},
+			}}}
 	}
 	if len(actions) == 0 {
 		actions = []admissionv1.ValidationAction{admissionv1.Deny}
@@ -105,7 +107,8 @@ validations:
 	}
 }
 
-// TestSelectorOfPluralNamespaces: the labels of a custom resource with the plural 'namespaces' are not those of its namespace.
+// TestSelectorOfPluralNamespaces: the labels of a custom resource with the plural 'namespaces' are not those of its
+// namespace.
 func TestSelectorOfPluralNamespaces(t *testing.T) {
 	p := policyOf(t, `
 matchConstraints:
@@ -135,7 +138,8 @@ validations:
 // lets a request pass that the policy would have to judge, nor refuses one that it has to let pass
 // (hostile-input.md, fail matrix).
 func TestFailureMatrix(t *testing.T) {
-	many := `{"metadata":{"name":"web"},"spec":{"x":"a","l":[` + strings.TrimSuffix(strings.Repeat("1,", 5000), ",") + `]}}`
+	many := `{"metadata":{"name":"web"},"spec":{"x":"a","l":[` + strings.TrimSuffix(strings.Repeat("1,", 5000), ",") +
+		`]}}`
 	costly := "object.spec.l.all(a, object.spec.l.all(b, a == b))"
 	over := "validation failed due to running out of cost budget, no further validation rules will be run"
 	// About 900,000 units each: eleven of them cannot be evaluated in the budget of ten million,
@@ -150,7 +154,8 @@ func TestFailureMatrix(t *testing.T) {
 			want: []string{"Invalid: spec.x: expression 'object.spec.x < 5' resulted in error: no such overload"}},
 		{name: "limit of one expression", spec: `validations: [{expression: "` + costly + `"}]`,
 			want: []string{"Invalid: expression '" + costly + "' resulted in error: operation cancelled: actual cost limit exceeded; shorten object.spec.l, which has 5000 items"}},
-		{name: "shared budget", spec: "validations:\n" + strings.Repeat(`- {expression: "`+near+"\"}\n", 12), want: []string{"Invalid: " + over}},
+		{name: "shared budget", spec: "validations:\n" + strings.Repeat(`- {expression: "`+near+"\"}\n", 12),
+			want: []string{"Invalid: " + over}},
 		{name: "deadline", spec: `validations: [{expression: "` + costly + `"}]`, expired: true,
 			want: []string{"Invalid: operation cancelled: the request was cancelled or its deadline has passed"}},
 		{name: "match condition", spec: `
@@ -161,7 +166,8 @@ validations: [{expression: "false"}]`,
 matchConditions: [{name: a, expression: "object.spec.a == 1"}, {name: b, expression: "true"}, {name: c, expression: "object.spec.c == 1"}]
 validations: [{expression: "false"}]`,
 			want: []string{"Invalid: [expression 'object.spec.a == 1' resulted in error: no such key: a, expression 'object.spec.c == 1' resulted in error: no such key: c]"}},
-		{name: "budget of match conditions", spec: "matchConditions:\n" + conditions(near, 4) + `validations: [{expression: "false"}]`, want: []string{"Invalid: " + over}},
+		{name: "budget of match conditions", spec: "matchConditions:\n" + conditions(near, 4) +
+			`validations: [{expression: "false"}]`, want: []string{"Invalid: " + over}},
 		{name: "variable", spec: `
 variables: [{name: v, expression: object.spec.missing}]
 validations: [{expression: variables.v == 1}]`,
@@ -236,7 +242,8 @@ func TestActions(t *testing.T) {
 		if len(r.Denials()) > 0 != c.denied {
 			t.Errorf("%v: denials %v", c.actions, r.Denials())
 		}
-		if warned := reflect.DeepEqual(r.Warnings(), []string{"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': no"}); warned != c.warned {
+		if warned := reflect.DeepEqual(r.Warnings(),
+			[]string{"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': no"}); warned != c.warned {
 			t.Errorf("%v: warnings %v", c.actions, r.Warnings())
 		}
 		var want []admission.Annotation
@@ -291,7 +298,8 @@ func TestMessages(t *testing.T) {
 		if expression != "" {
 			expression = fmt.Sprintf("messageExpression: \"string(%s)\"", expression)
 		}
-		p := policyOf(t, fmt.Sprintf("validations:\n- expression: ' 1 == 2 '\n  message: '%s'\n  %s\n", c.message, expression))
+		p := policyOf(t, fmt.Sprintf("validations:\n- expression: ' 1 == 2 '\n  message: '%s'\n  %s\n", c.message,
+			expression))
 		if got := denials(run(t, post(t, object), p)); !reflect.DeepEqual(got, []string{"Invalid: " + c.want}) {
 			t.Errorf("%+v: got %.200q", c, got)
 		}
@@ -326,7 +334,8 @@ validations: [{expression: "false"}]`
 		{"PUT", deployments + "/exempt/scale", `{}`, true, true},
 		{"PUT", deployments + "/web/scale", `{}`, true, true},
 		{"PUT", deployments + "/web/status", `{}`, false, false},
-		{"POST", "/apis/apps/v1beta1/namespaces/team-a/deployments", `{}`, false, false}, // v1 is not known to be its equivalent
+		// v1 is not known to be its equivalent
+		{"POST", "/apis/apps/v1beta1/namespaces/team-a/deployments", `{}`, false, false},
 		{"POST", "/apis/extensions/v1/namespaces/team-a/deployments", `{}`, false, false},
 		{"PUT", "/api/v1/namespaces/team-a/pods/web/status", `{}`, true, true},
 		{"PUT", "/api/v2/nodes/n1/status", `{}`, true, true},
@@ -379,7 +388,8 @@ validations: [{expression: "false"}]`)
 		{objects, "POST", deployments, `{"metadata":{"labels":{"team":"b"}}}`, ``, ``, false},
 		{objects, "POST", deployments, `{"metadata":{"labels":{"team":"a","exempt":""}}}`, ``, ``, false},
 		{objects, "POST", deployments, `{"metadata":{}}`, ``, ``, false},
-		{objects, "PUT", deployments + "/w", `{"metadata":{"labels":{"team":"b"}}}`, `{"metadata":{"labels":{"team":"a"}}}`, ``, true},
+		{objects, "PUT", deployments + "/w", `{"metadata":{"labels":{"team":"b"}}}`,
+			`{"metadata":{"labels":{"team":"a"}}}`, ``, true},
 		{objects, "DELETE", deployments + "/w", ``, `{"metadata":{"labels":{"team":"a"}}}`, ``, true},
 		{byName, "POST", deployments, `{}`, ``, ``, true},
 		{byName, "POST", strings.Replace(deployments, "team-a", "team-b", 1), `{}`, ``, ``, false},
@@ -419,27 +429,35 @@ validations: [{expression: "false"}]`)
 // TestBindings: each binding narrows the policy for itself, and one that matches is enough.
 func TestBindings(t *testing.T) {
 	p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
-	p.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{"*"}, Rule: admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-	}}}}
+	p.Spec.MatchConstraints = &admissionv1.MatchResources{
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{"*"},
+			Rule: admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"},
+				Resources: []string{"deployments"}},
+		}}}}
 	p.Spec.Validations = []admissionv1.Validation{{Expression: "false", Message: "no"}}
 	binding := func(name, namespace string, action admissionv1.ValidationAction) *Binding {
 		b, errs := CompileBinding(&admissionv1.ValidatingAdmissionPolicyBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "p", ValidationActions: []admissionv1.ValidationAction{action},
-				MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}}},
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "p",
+				ValidationActions: []admissionv1.ValidationAction{action},
+				MatchResources: &admissionv1.MatchResources{
+					NamespaceSelector: &metav1.LabelSelector{
+						MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}}},
 		})
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
 		return b
 	}
-	compiled, errs := Compile(p, binding("deny-a", "team-a", "Deny"), binding("warn-a", "team-a", "Warn"), binding("deny-b", "team-b", "Deny"))
+	compiled, errs := Compile(p, binding("deny-a", "team-a", "Deny"), binding("warn-a", "team-a", "Warn"),
+		binding("deny-b", "team-b", "Deny"))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	r := run(t, post(t, `{}`), compiled)
-	if len(r.Denials()) != 1 || r.Denials()[0].Binding != "deny-a" || len(r.Warnings()) != 1 || !strings.Contains(r.Warnings()[0], "'warn-a'") {
+	if len(r.Denials()) != 1 || r.Denials()[0].Binding != "deny-a" || len(r.Warnings()) != 1 ||
+		!strings.Contains(r.Warnings()[0], "'warn-a'") {
 		t.Errorf("denials %v, warnings %v", r.Denials(), r.Warnings())
 	}
 	unbound, errs := Compile(p)
@@ -455,13 +473,19 @@ func TestFindings(t *testing.T) {
 	p.Spec.FailurePolicy = ptr.To(admissionv1.FailurePolicyType("Maybe"))
 	p.Spec.MatchConstraints = &admissionv1.MatchResources{
 		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{"CREATE"}, Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"v1"}, Resources: []string{"*", "pods"}},
+			Operations: []admissionv1.OperationType{"CREATE"},
+			Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"v1"},
+				Resources: []string{"*", "pods"}},
 		}}},
-		ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
+		ObjectSelector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
 	}
-	p.Spec.MatchConditions = []admissionv1.MatchCondition{{Name: "a b", Expression: "variables.x"}, {Name: "", Expression: ""}}
-	p.Spec.Variables = []admissionv1.Variable{{Name: "x", Expression: "1 +"}, {Name: "x y", Expression: "authorizer.path('/x').check('get').allowed()"}}
-	p.Spec.Validations = []admissionv1.Validation{{Expression: "params.x == variables.x", Message: "a\nb", MessageExpression: "params"}, {Expression: "object.x ="}}
+	p.Spec.MatchConditions = []admissionv1.MatchCondition{{Name: "a b", Expression: "variables.x"},
+		{Name: "", Expression: ""}}
+	p.Spec.Variables = []admissionv1.Variable{{Name: "x", Expression: "1 +"},
+		{Name: "x y", Expression: "authorizer.path('/x').check('get').allowed()"}}
+	p.Spec.Validations = []admissionv1.Validation{{Expression: "params.x == variables.x", Message: "a\nb",
+		MessageExpression: "params"}, {Expression: "object.x ="}}
 	p.Spec.AuditAnnotations = []admissionv1.AuditAnnotation{{Key: "a", ValueExpression: ""}}
 	_, errs := Compile(p)
 	var got []string
@@ -469,7 +493,9 @@ func TestFindings(t *testing.T) {
 		got = append(got, err.Field)
 	}
 	want := []string{
-		"spec.failurePolicy", "spec.paramKind.kind", "spec.matchConstraints.objectSelector.matchExpressions[0].operator", "spec.matchConstraints.resourceRules[0].resources",
+		"spec.failurePolicy", "spec.paramKind.kind",
+		"spec.matchConstraints.objectSelector.matchExpressions[0].operator",
+		"spec.matchConstraints.resourceRules[0].resources",
 		"spec.matchConditions[0].name", "spec.matchConditions[1].expression", "spec.matchConditions[1].name",
 		"spec.variables[1].name", "spec.validations[0].message", "spec.auditAnnotations[0].valueExpression",
 		"spec.matchConstraints.objectSelector", "spec.matchConditions[0].expression", "spec.variables[0].expression",
@@ -478,14 +504,16 @@ func TestFindings(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q\n%v", got, want, errs)
 	}
-	_, errs = CompileBinding(&admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: "Not A Name", ParamRef: &admissionv1.ParamRef{Name: "x"},
-	}})
+	_, errs = CompileBinding(
+		&admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: "Not A Name", ParamRef: &admissionv1.ParamRef{Name: "x"},
+		}})
 	got = nil
 	for _, err := range errs {
 		got = append(got, err.Field)
 	}
-	if want := []string{"spec.policyName", "spec.validationActions", "spec.paramRef.parameterNotFoundAction"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"spec.policyName", "spec.validationActions",
+		"spec.paramRef.parameterNotFoundAction"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q", got)
 	}
 }

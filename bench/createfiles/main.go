@@ -86,7 +86,8 @@ func filesOf(dialect config.Dialect) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	flags := config.Flags{Upstream: "http://" + upstream, Dialect: string(dialect), Policies: []string{filepath.Join(dir, "policies")}}
+	flags := config.Flags{Upstream: "http://" + upstream, Dialect: string(dialect),
+		Policies: []string{filepath.Join(dir, "policies")}}
 	gateway, err := newGateway(flags, demo)
 	if err != nil {
 		return nil, err
@@ -129,8 +130,9 @@ func newGateway(flags config.Flags, files fs.FS) (*proxy.Gateway, error) {
 		return nil, err
 	}
 	return proxy.New(proxy.Options{
-		Config: c, Policies: func() *policies.Set { return set }, Limiter: ratelimit.New(0), States: states, Metrics: metrics,
-		Log: slog.New(slog.DiscardHandler),
+		Config: c, Policies: func() *policies.Set { return set }, Limiter: ratelimit.New(0), States: states,
+		Metrics: metrics,
+		Log:     slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -180,7 +182,8 @@ func create(gateway, name string) error {
 // filesRun returns the files of proxy and internal/storage with a statement that was counted.
 func filesRun(counts string) ([]string, error) {
 	profile := filepath.Join(counts, "profile")
-	if out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i="+counts, "-o="+profile).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i="+counts,
+		"-o="+profile).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}
 	text, err := os.ReadFile(profile)

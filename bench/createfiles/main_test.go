@@ -13,7 +13,8 @@ import (
 func TestDocumented(t *testing.T) {
 	const module = "github.com/admission-gateway/gateway/"
 	command := exec.Command("go", "run", "-cover", "-covermode=atomic",
-		"-coverpkg="+module+"proxy/...,"+module+"internal/storage/...,"+module+"bench/createfiles", module+"bench/createfiles")
+		"-coverpkg="+module+"proxy/...,"+module+"internal/storage/...,"+module+"bench/createfiles",
+		module+"bench/createfiles")
 	command.Env = append(os.Environ(), "GOCOVERDIR="+t.TempDir())
 	command.Stderr = os.Stderr
 	out, err := command.Output()

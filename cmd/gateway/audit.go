@@ -27,7 +27,8 @@ const (
 )
 
 // newAudit opens the audit log of the configuration; nil if it has none.
-func newAudit(c *config.Audit, files *credentials.Watcher, metrics *telemetry.Telemetry, tracer *tracing.Tracer, log *slog.Logger) (*auditLog, error) {
+func newAudit(c *config.Audit, files *credentials.Watcher, metrics *telemetry.Telemetry, tracer *tracing.Tracer,
+	log *slog.Logger) (*auditLog, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -89,7 +90,8 @@ func auditNames(c *config.Audit) (names []string) {
 // fileSink opens a file that events are written to.
 func fileSink(l *config.AuditLog) (audit.Waiting, error) {
 	file, err := audit.OpenFile(audit.FileOptions{
-		Path: l.Path, MaxSize: int(l.MaxSizeMegabytes) << 20, MaxBackups: int(l.MaxBackups), MaxAge: int(l.MaxAgeDays), Compress: l.Compress,
+		Path: l.Path, MaxSize: int(l.MaxSizeMegabytes) << 20, MaxBackups: int(l.MaxBackups), MaxAge: int(l.MaxAgeDays),
+		Compress: l.Compress,
 	})
 	return audit.Waiting{Sink: file, Wait: auditWait}, err
 }

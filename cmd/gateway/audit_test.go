@@ -31,12 +31,16 @@ func TestAuditWebhook(t *testing.T) {
 "clusters":[{"name":"a","cluster":{"server":%q,%s}}],"users":[{"name":"a","user":{"tokenFile":"token","as":"auditor"}}]}`, server.URL+"/audit", cluster)
 	}
 	dir := testutil.WriteFiles(t, map[string]string{
-		"token": "secret\n", "ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})),
-		"good": kubeconfig(`"certificate-authority":"ca.crt"`), "proxied": kubeconfig(fmt.Sprintf(`"certificate-authority":"ca.crt","proxy-url":%q`, proxy.URL)),
-		"stranger": kubeconfig(`"tls-server-name":"webhook"`), "broken": kubeconfig(`"certificate-authority":"missing"`),
+		"token":    "secret\n",
+		"ca.crt":   string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})),
+		"good":     kubeconfig(`"certificate-authority":"ca.crt"`),
+		"proxied":  kubeconfig(fmt.Sprintf(`"certificate-authority":"ca.crt","proxy-url":%q`, proxy.URL)),
+		"stranger": kubeconfig(`"tls-server-name":"webhook"`),
+		"broken":   kubeconfig(`"certificate-authority":"missing"`),
 	})
 	open := func(file string) (int, error) {
-		w, err := webhookSink(&config.AuditWebhook{Kubeconfig: filepath.Join(dir, file), MaxEvents: 10, TimeoutSeconds: 10}, credentials.NewWatcher(credentials.Options{}), nil)
+		w, err := webhookSink(&config.AuditWebhook{Kubeconfig: filepath.Join(dir, file), MaxEvents: 10,
+			TimeoutSeconds: 10}, credentials.NewWatcher(credentials.Options{}), nil)
 		if err != nil {
 			return 0, err
 		}

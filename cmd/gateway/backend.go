@@ -45,7 +45,8 @@ of the document or with what the schema of the answer requires.`,
 			if err != nil {
 				return err
 			}
-			server := backend.New(backend.Options{EvictOldest: true, Described: described, Successes: func() []resource.Success { return successes }})
+			server := backend.New(backend.Options{EvictOldest: true, Described: described,
+				Successes: func() []resource.Success { return successes }})
 			served := make(chan error, 1)
 			go func() { served <- server.Serve(l) }()
 			cmd.Printf("The in-memory API serves http://%s\n", l.Addr())
@@ -60,12 +61,13 @@ of the document or with what the schema of the answer requires.`,
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:9000", "serve on `ADDR`, a host and a port")
-	cmd.Flags().StringArrayVar(&paths, "policies", nil, "serve the resources that the policy files in `PATH` describe; may be repeated")
+	cmd.Flags().StringArrayVar(&paths, "policies", nil,
+		"serve the resources that the policy files in `PATH` describe; may be repeated")
 	return cmd
 }
 
-// described returns how policy files read requests to a plain API, and how their documents answer them; nil if there are no
-// files.
+// described returns how policy files read requests to a plain API, and how their documents answer them; nil if there
+// are no files.
 func described(paths []string) (func() []resource.Resolver, []resource.Success, error) {
 	if len(paths) == 0 {
 		return nil, nil, nil
@@ -75,6 +77,7 @@ func described(paths []string) (func() []resource.Resolver, []resource.Success, 
 		return nil, nil, refusedPolicies(lines(c.Found))
 	}
 	everywhere := func(string) bool { return true }
-	all := []resource.Resolver{resource.NewPlain(c.Set.Registry(), c.Set.Reach(), resource.View{LeadsTo: everywhere, Reaches: everywhere})}
+	all := []resource.Resolver{resource.NewPlain(c.Set.Registry(), c.Set.Reach(),
+		resource.View{LeadsTo: everywhere, Reaches: everywhere})}
 	return func() []resource.Resolver { return all }, c.Set.Successes(), nil
 }

@@ -52,16 +52,18 @@ components:
       properties: {id: {type: string}, floor: {type: integer, minimum: 3}, mode: {type: string, enum: [Quiet, Loud]}, secret: {type: string, writeOnly: true}, next: {$ref: '#/components/schemas/Desk'}}
 `
 
-// TestDocumentedAnswers: the API in memory answers by the status codes of the document, and operations that are no verbs of
-// resources by an example of it, or by what its schema requires.
+// TestDocumentedAnswers: the API in memory answers by the status codes of the document, and operations that are no
+// verbs of resources by an example of it, or by what its schema requires.
 func TestDocumentedAnswers(t *testing.T) {
-	resolvers, successes, err := described([]string{testutil.WriteFiles(t, map[string]string{"desks.yaml": answeredDocument})})
+	resolvers, successes, err := described(
+		[]string{testutil.WriteFiles(t, map[string]string{"desks.yaml": answeredDocument})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := []resource.Success(nil)
 	api := backend.New(backend.Options{Described: resolvers, Successes: func() []resource.Success { return said }})
-	if code := answered(api, "PUT /api/desks/z", `{"id":"z","floor":4,"mode":"Loud"}`).Code; code != http.StatusCreated {
+	if code := answered(api, "PUT /api/desks/z",
+		`{"id":"z","floor":4,"mode":"Loud"}`).Code; code != http.StatusCreated {
 		t.Errorf("before the document says anything the answer is %d", code)
 	}
 	said = successes // the policies were read again
@@ -92,8 +94,8 @@ func answered(api *backend.Server, request, body string) *httptest.ResponseRecor
 	return w
 }
 
-// TestDemoAnswers: the API of the demo answers as the documents among its policies say at the moment; with an error in them, as they
-// said before.
+// TestDemoAnswers: the API of the demo answers as the documents among its policies say at the moment; with an error in
+// them, as they said before.
 func TestDemoAnswers(t *testing.T) {
 	dir := t.TempDir()
 	d := documentedAnswers{dir: dir}

@@ -37,8 +37,8 @@ spec:
 ---
 `
 
-// TestBuiltinBombs sends bombs for OPA's functions to a gateway in little memory, while other clients read and write little: the
-// process lives, they are all served, the memory is bounded, and nothing is read that a schema refers to.
+// TestBuiltinBombs sends bombs for OPA's functions to a gateway in little memory, while other clients read and write
+// little: the process lives, they are all served, the memory is bounded, and nothing is read that a schema refers to.
 func TestBuiltinBombs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends bombs for half a minute")
@@ -74,10 +74,15 @@ func TestBuiltinBombs(t *testing.T) {
 		{"unique", `json.match_schema(o.q, {"uniqueItems": true, "items": {"enum": ["abcdefgh"]}})[0]`, object("[" + repeat("1,", 200_000) + "1]")},
 		{"units", `units.parse(o.q) > 1`, text("1e999999")},
 		{"digits", `units.parse_bytes(o.q) > 1`, text(repeat("9", 2_900_000))},
-		{"subsets", `object.subset(o.q, array.concat(array.slice(o.q, 0, 200000), [2]))`, object("[" + repeat("1,", 400_000) + "1]")},
-		{"networks", `net.cidr_contains_matches(o.q, o.q) != set()`, object(`["10.0.0.0/8"` + repeat(`,"10.0.0.1/32"`, 20_000) + "]")},
-		{"patches", `json.patch([], o.q) != []`, object(`[{"op":"add","path":"/0","value":1}` + repeat(`,{"op":"add","path":"/0","value":1}`, 20_000) + "]")},
-		{"loops", `strings.render_template(o.q, {"l": numbers.range(1, 1000)}) != ""`, text(balanced("{{range $.l}}", "", 20) + repeat("{{end}}", 20))},
+		{"subsets", `object.subset(o.q, array.concat(array.slice(o.q, 0, 200000), [2]))`,
+			object("[" + repeat("1,", 400_000) + "1]")},
+		{"networks", `net.cidr_contains_matches(o.q, o.q) != set()`,
+			object(`["10.0.0.0/8"` + repeat(`,"10.0.0.1/32"`, 20_000) + "]")},
+		{"patches", `json.patch([], o.q) != []`,
+			object(`[{"op":"add","path":"/0","value":1}` + repeat(`,{"op":"add","path":"/0","value":1}`, 20_000) +
+				"]")},
+		{"loops", `strings.render_template(o.q, {"l": numbers.range(1, 1000)}) != ""`,
+			text(balanced("{{range $.l}}", "", 20) + repeat("{{end}}", 20))},
 		{"conditions", `strings.render_template(o.q, {}) != ""`, text(repeat("{{if .a}}", 330_000))},
 		{"matches", `regex.find_all_string_submatch_n(o.q, concat("", ["a" | numbers.range(1, 20000)[_]]), -1) != []`, text(repeat("(a)", 100_000))},
 		{"patterns", `regex.match(o.q, "a")`, text(repeat("a{1000}", 3000))},
@@ -96,13 +101,15 @@ func TestBuiltinBombs(t *testing.T) {
 		{"rows", `yaml.unmarshal(o.q) != {}`, text(repeat("- a\n", 30_000))},
 		{"values", `json.unmarshal(o.q) != {}`, text("[" + repeat("{},", 50_000) + "1]")},
 		{"deep", `json.unmarshal(o.q) != {}`, text(balanced("[", "]", 9_000))},
-		{"rendered", `strings.render_template(o.q, {}) != ""`, text(repeat("{{if .a}}", 3_500) + repeat("{{end}}", 3_500))},
+		{"rendered", `strings.render_template(o.q, {}) != ""`,
+			text(repeat("{{if .a}}", 3_500) + repeat("{{end}}", 3_500))},
 		{"written", `yaml.marshal(o.q) != ""`, object("[" + repeat("1,", 15_000) + "1]")},
 		{"jsons", `json.unmarshal(o.q) != {}`, text("[" + repeat("{},", 900_000) + "1]")},
 	}
 	testutil.WriteFile(t, filepath.Join(dir, "maps.yaml"), fmt.Sprintf(bombDefinition, "maps"))
 	for _, c := range classes {
-		testutil.WriteFile(t, filepath.Join(dir, c.name+".yaml"), fmt.Sprintf(bombDefinition, c.name)+fmt.Sprintf(regoBomb, c.name, c.rule))
+		testutil.WriteFile(t, filepath.Join(dir, c.name+".yaml"), fmt.Sprintf(bombDefinition, c.name)+
+			fmt.Sprintf(regoBomb, c.name, c.rule))
 	}
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -140,7 +147,8 @@ func TestBuiltinBombs(t *testing.T) {
 		t.Error("no small request is served meanwhile")
 	}
 	peak := peakMemory(t, p.Process.Pid)
-	t.Logf("the process had at most %d MiB; %d small requests took %v at most", peak>>20, small.done.Load(), small.slowest(1))
+	t.Logf("the process had at most %d MiB; %d small requests took %v at most", peak>>20, small.done.Load(),
+		small.slowest(1))
 	if peak > most {
 		t.Errorf("the process had %d bytes, more than %d", peak, int64(most))
 	}

@@ -43,7 +43,8 @@ func (n *node) bundleFailed(name string, s bundles.Stage) {
 	n.metrics.BundleFailed(name, string(s))
 	for _, one := range n.bundles.Status() {
 		if one.Name == name {
-			n.own().Fails(events.Subject{Kind: events.Bundle, Name: name}, "the bundle "+name+" failed ("+string(s)+"): "+one.Failure)
+			n.own().Fails(events.Subject{Kind: events.Bundle, Name: name}, "the bundle "+name+" failed ("+string(s)+
+				"): "+one.Failure)
 		}
 	}
 }
@@ -59,7 +60,8 @@ func (n *node) activateBundle(name string, b modules.Bundle) error {
 	found := n.manager.Load().Activate(name, b)
 	if !finding.HasErrors(found) {
 		n.records.decisions.setMasks(masks)
-		n.own().Recovers(events.Subject{Kind: events.Bundle, Name: name}, "another version of the bundle "+name+" is in force")
+		n.own().Recovers(events.Subject{Kind: events.Bundle, Name: name}, "another version of the bundle "+name+
+			" is in force")
 		return nil
 	}
 	var why []string
@@ -74,7 +76,8 @@ func (n *node) activateBundle(name string, b modules.Bundle) error {
 // bundleSource is the source of a bundle, and how it is read.
 func bundleSource(b *config.Bundle, w *credentials.Watcher, tracer *tracing.Tracer) (bundles.Source, error) {
 	s := bundles.Source{
-		MinDelay: b.MinDelaySeconds.Duration(), MaxDelay: b.MaxDelaySeconds.Duration(), Wait: b.LongPollingSeconds.Duration(),
+		MinDelay: b.MinDelaySeconds.Duration(), MaxDelay: b.MaxDelaySeconds.Duration(),
+		Wait:         b.LongPollingSeconds.Duration(),
 		MaxStaleness: b.MaxStalenessSeconds.Duration(), Keep: b.PersistFile,
 		From: &bundles.File{Name: b.File, MaxBytes: b.MaxBytes},
 	}
@@ -88,7 +91,8 @@ func bundleSource(b *config.Bundle, w *credentials.Watcher, tracer *tracing.Trac
 
 // bundleOptions says how a bundle is read, with keys from files that may change.
 func bundleOptions(b *config.Bundle, w *credentials.Watcher) (func() bundle.Options, error) {
-	o := bundle.Options{Name: b.Name, V0: b.RegoVersion == config.RegoV0, MaxBytes: b.MaxUnpackedBytes, MaxFiles: int(b.MaxFiles)}
+	o := bundle.Options{Name: b.Name, V0: b.RegoVersion == config.RegoV0, MaxBytes: b.MaxUnpackedBytes,
+		MaxFiles: int(b.MaxFiles)}
 	if b.Signing == nil {
 		return func() bundle.Options { return o }, nil
 	}
@@ -96,26 +100,28 @@ func bundleOptions(b *config.Bundle, w *credentials.Watcher) (func() bundle.Opti
 	for i, k := range b.Signing.Keys {
 		files[i] = k.File
 	}
-	keys, err := credentials.Watch(w, "the keys of the bundle "+b.Name, files, func(contents [][]byte) (map[string]bundle.Key, error) {
-		all := map[string]bundle.Key{}
-		for i, k := range b.Signing.Keys {
-			text := string(contents[i])
-			if k.IsSecret() {
-				text = secretIn(contents[i])
+	keys, err := credentials.Watch(w, "the keys of the bundle "+b.Name, files,
+		func(contents [][]byte) (map[string]bundle.Key, error) {
+			all := map[string]bundle.Key{}
+			for i, k := range b.Signing.Keys {
+				text := string(contents[i])
+				if k.IsSecret() {
+					text = secretIn(contents[i])
+				}
+				all[k.Name] = bundle.Key{Algorithm: k.Algorithm, Text: text, Scope: k.Scope}
+				if err := all[k.Name].Validate(); err != nil {
+					return nil, fmt.Errorf("the key in '%s' cannot be used: %w", k.File, err)
+				}
 			}
-			all[k.Name] = bundle.Key{Algorithm: k.Algorithm, Text: text, Scope: k.Scope}
-			if err := all[k.Name].Validate(); err != nil {
-				return nil, fmt.Errorf("the key in '%s' cannot be used: %w", k.File, err)
-			}
-		}
-		return all, nil
-	})
+			return all, nil
+		})
 	if err != nil {
 		return nil, err
 	}
 	return func() bundle.Options {
 		o := o
-		o.Signing = &bundle.Signing{Keys: keys.Get(), KeyID: b.Signing.KeyID, Scope: b.Signing.Scope, Exclude: b.Signing.ExcludeFiles}
+		o.Signing = &bundle.Signing{Keys: keys.Get(), KeyID: b.Signing.KeyID, Scope: b.Signing.Scope,
+			Exclude: b.Signing.ExcludeFiles}
 		return o
 	}, nil
 }
@@ -129,22 +135,26 @@ func bundleServer(b *config.Bundle, w *credentials.Watcher, tracer *tracing.Trac
 	if bundles.IsRegistry(b.URL) {
 		network.Trace = spans(tracer, tracing.KeepTrace)
 		return bundles.NewRegistry(bundles.RegistryOptions{
-			URL: b.URL, Network: network, User: b.User, Token: token, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes,
+			URL: b.URL, Network: network, User: b.User, Token: token, Timeout: b.TimeoutSeconds.Duration(),
+			MaxBytes: b.MaxBytes,
 		})
 	}
 	network.Trace = spans(tracer, tracing.TellTrace)
 	return &bundles.Server{
-		URL: b.URL, Network: network, Token: token, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes, Deltas: b.PersistFile == "",
+		URL: b.URL, Network: network, Token: token, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes,
+		Deltas: b.PersistFile == "",
 	}, nil
 }
 
 // reach makes the way to a server, by files that may change. There is no token without a file.
-func reach(w *credentials.Watcher, name string, t *config.UpstreamTLS, tokenFile string) (outbound.Options, func() string, error) {
+func reach(w *credentials.Watcher, name string, t *config.UpstreamTLS,
+	tokenFile string) (outbound.Options, func() string, error) {
 	if t == nil {
 		t = &config.UpstreamTLS{}
 	}
 	own, err := credentials.WatchServiceAccount(w, name, &rest.Config{TLSClientConfig: rest.TLSClientConfig{
-		CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName, Insecure: t.InsecureSkipTLSVerify,
+		CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName,
+		Insecure: t.InsecureSkipTLSVerify,
 	}})
 	if err != nil {
 		return outbound.Options{}, nil, err
@@ -169,7 +179,8 @@ func spans(tracer *tracing.Tracer, tell tracing.Tell) func(http.RoundTripper) ht
 func (n *node) describeBundles() []admin.Bundle {
 	var all []admin.Bundle
 	for _, s := range n.bundles.Status() {
-		b := admin.Bundle{Name: s.Name, Revision: s.Revision, ActivationTime: timeOrNone(s.Activated), ConfirmationTime: timeOrNone(s.Confirmed)}
+		b := admin.Bundle{Name: s.Name, Revision: s.Revision, ActivationTime: timeOrNone(s.Activated),
+			ConfirmationTime: timeOrNone(s.Confirmed)}
 		if s.Failure != "" {
 			b.LastFailure = &admin.BundleFailure{Time: s.Failed.UTC(), Stage: string(s.Stage), Message: s.Failure}
 		}
@@ -185,7 +196,8 @@ func bundleRow(b *admin.Bundle) string {
 		confirmed = b.ConfirmationTime.Format(time.RFC3339)
 	}
 	if f := b.LastFailure; f != nil {
-		failure = fmt.Sprintf("%s at %s: %s", f.Stage, f.Time.Format(time.RFC3339), strings.Join(strings.Fields(f.Message), " "))
+		failure = fmt.Sprintf("%s at %s: %s", f.Stage, f.Time.Format(time.RFC3339),
+			strings.Join(strings.Fields(f.Message), " "))
 	}
 	return strings.TrimRight(strings.Join([]string{b.Name, b.Revision, confirmed, failure}, "\t"), "\t")
 }

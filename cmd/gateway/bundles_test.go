@@ -121,7 +121,8 @@ func TestBundles(t *testing.T) {
 
 	dir := t.TempDir()
 	authority.Client(t, "gateway", nil).Write(t, dir, "gateway")
-	for name, text := range map[string]string{"ca.crt": string(authority.PEM), "token": "team-token\n", "release.pem": public, "tickets.yaml": bundledTickets} {
+	for name, text := range map[string]string{"ca.crt": string(authority.PEM), "token": "team-token\n",
+		"release.pem": public, "tickets.yaml": bundledTickets} {
 		credentialstest.WriteFile(t, dir, name, []byte(text))
 	}
 	config := credentialstest.WriteFile(t, dir, "gateway.yaml", []byte(`
@@ -142,7 +143,8 @@ bundles:
 
 	p := startBundled(t, config, backend)
 	ready := func() int { return p.get("/readyz").code }
-	if got := p.get("/readyz/bundles"); got.code != 503 || !strings.HasPrefix(got.body, "[-]bundles failed: the bundle 'team' has not been loaded: ") {
+	if got := p.get("/readyz/bundles"); got.code != 503 ||
+		!strings.HasPrefix(got.body, "[-]bundles failed: the bundle 'team' has not been loaded: ") {
 		t.Errorf("without a bundle it is ready: %+v", got)
 	}
 	expect := func(body, want string) {
@@ -178,9 +180,11 @@ bundles:
 		content []byte
 		want    string
 	}{
-		{ticketBundle(t, "r3", "urgent", stranger), "Verify: must be a bundle of OPA: failed to verify JWT signature: "},
+		{ticketBundle(t, "r3", "urgent", stranger),
+			"Verify: must be a bundle of OPA: failed to verify JWT signature: "},
 		{ticketBundle(t, "r3", "urgent", private)[:400], "Verify: must be a whole archive: unexpected EOF"},
-		{bundletest.Signed(t, map[string]string{"other.rego": "package other\n\np := 1\n"}, bundletest.Signature{Key: private, KeyID: "release", Scope: "write"}),
+		{bundletest.Signed(t, map[string]string{"other.rego": "package other\n\np := 1\n"},
+			bundletest.Signature{Key: private, KeyID: "release", Scope: "write"}),
 			"Activate: "},
 	} {
 		send(wrong.content)
@@ -217,33 +221,41 @@ bundles:
 	expect(late, fmt.Sprintf(denied, "t2", "late"))
 }
 
-// TestCheckBundles: a policy's bundle must be one of the configuration, and what is in a file is checked with the policy.
+// TestCheckBundles: a policy's bundle must be one of the configuration, and what is in a file is checked with the
+// policy.
 func TestCheckBundles(t *testing.T) {
 	dir := t.TempDir()
 	tickets := credentialstest.WriteFile(t, dir, "tickets.yaml", []byte(bundledTickets))
 	config := func(lines string) string {
-		return credentialstest.WriteFile(t, dir, "gateway.yaml", []byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
-			"upstreams: [{name: api, endpoints: ['http://127.0.0.1:9000']}]\npolicies: [tickets.yaml]\n"+lines))
+		return credentialstest.WriteFile(t, dir, "gateway.yaml",
+			[]byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
+				"upstreams: [{name: api, endpoints: ['http://127.0.0.1:9000']}]\npolicies: [tickets.yaml]\n"+lines))
 	}
 	const good = "package tickets\n\ndeny contains \"no\" if false\n"
 	archive := func(module string) string {
-		return credentialstest.WriteFile(t, dir, "team.tar.gz", bundletest.Archive(t, map[string]string{"tickets.rego": module}))
+		return credentialstest.WriteFile(t, dir, "team.tar.gz",
+			bundletest.Archive(t, map[string]string{"tickets.rego": module}))
 	}
 	if got := run("check", tickets); got.code != 0 {
 		t.Errorf("without a configuration: %+v", got)
 	}
 	for _, c := range []struct{ name, lines, module, want string }{
 		{"no bundle", "", good, tickets + ":15:3: spec.bundle: must be the name of a bundle of the configuration: it has none\n"},
-		{"another", "bundles: [{name: other, url: 'http://127.0.0.1:1/'}]\n", good, "must be the name of a bundle of the configuration: 'other'\n"},
+		{"another", "bundles: [{name: other, url: 'http://127.0.0.1:1/'}]\n", good,
+			"must be the name of a bundle of the configuration: 'other'\n"},
 		{"of a server", "bundles: [{name: team, url: 'http://127.0.0.1:1/'}]\n", good, ""},
 		{"of a file", "bundles: [{name: team, file: team.tar.gz}]\n", good, ""},
 		{"no file", "bundles: [{name: team, file: none.tar.gz}]\n", good, "none.tar.gz: the file "},
-		{"no module", "bundles: [{name: team, file: team.tar.gz}]\n", "", "spec.bundle: the bundle 'team' has no module\n"},
-		{"an error", "bundles: [{name: team, file: team.tar.gz}]\n", "package tickets\n\ndeny contains x if true\n", "bundle:team/tickets.rego:3:15: rego_unsafe_var_error: var x is unsafe\n"},
-		{"no rule", "bundles: [{name: team, file: team.tar.gz}]\n", "package tickets\n\np := 1\n", "no module defines one of the rules deny"},
+		{"no module", "bundles: [{name: team, file: team.tar.gz}]\n", "",
+			"spec.bundle: the bundle 'team' has no module\n"},
+		{"an error", "bundles: [{name: team, file: team.tar.gz}]\n", "package tickets\n\ndeny contains x if true\n",
+			"bundle:team/tickets.rego:3:15: rego_unsafe_var_error: var x is unsafe\n"},
+		{"no rule", "bundles: [{name: team, file: team.tar.gz}]\n", "package tickets\n\np := 1\n",
+			"no module defines one of the rules deny"},
 	} {
 		if c.module == "" {
-			credentialstest.WriteFile(t, dir, "team.tar.gz", bundletest.Archive(t, map[string]string{"data.json": "{}"}))
+			credentialstest.WriteFile(t, dir, "team.tar.gz",
+				bundletest.Archive(t, map[string]string{"data.json": "{}"}))
 		} else {
 			archive(c.module)
 		}
@@ -293,7 +305,8 @@ func TestRegistryBundle(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
-	for name, text := range map[string]string{"ca.crt": string(authority.PEM), "token": "team-password\n", "tickets.yaml": bundledTickets} {
+	for name, text := range map[string]string{"ca.crt": string(authority.PEM), "token": "team-password\n",
+		"tickets.yaml": bundledTickets} {
 		credentialstest.WriteFile(t, dir, name, []byte(text))
 	}
 	p := startBundled(t, credentialstest.WriteFile(t, dir, "gateway.yaml", []byte(`
@@ -361,26 +374,31 @@ spec:
 	bundle(good)
 	got := test()
 	for _, want := range []string{
-		"PASS tickets/urgent (", "PASS tickets/late (", "PASS tickets_test/test_urgent (bundle:team/tickets/tickets_test.rego:5)",
+		"PASS tickets/urgent (", "PASS tickets/late (",
+		"PASS tickets_test/test_urgent (bundle:team/tickets/tickets_test.rego:5)",
 		"PASS beside_test/test_words (", "PASS beside_test/test_late (", "5 passed, 0 failed, 0 skipped",
 	} {
 		if got.code != 0 || !strings.Contains(got.stdout, want) {
 			t.Errorf("%+v, want %s", got, want)
 		}
 	}
-	bundle(strings.Replace(good, "contains(input.review.object.subject, word)", "input.review.object.subject == \"late\"", 1))
+	bundle(strings.Replace(good, "contains(input.review.object.subject, word)",
+		"input.review.object.subject == \"late\"", 1))
 	got = test()
-	for _, want := range []string{"FAIL tickets/urgent (", "FAIL tickets/late (", "FAIL tickets_test/test_urgent (", "FAIL beside_test/test_late (", "PASS beside_test/test_words"} {
+	for _, want := range []string{"FAIL tickets/urgent (", "FAIL tickets/late (", "FAIL tickets_test/test_urgent (",
+		"FAIL beside_test/test_late (", "PASS beside_test/test_words"} {
 		if got.code != 1 || !strings.Contains(got.stdout, want) {
 			t.Errorf("%+v, want %s", got, want)
 		}
 	}
 	bundle("package tickets\n\ndeny contains x if true\n")
-	if got = test(); got.code == 0 || !strings.Contains(got.stdout+got.stderr, "rego_unsafe_var_error: var x is unsafe") {
+	if got = test(); got.code == 0 ||
+		!strings.Contains(got.stdout+got.stderr, "rego_unsafe_var_error: var x is unsafe") {
 		t.Errorf("a module that does not compile: %+v", got)
 	}
 	credentialstest.WriteFile(t, dir, "team.tar.gz", []byte("no"))
-	if got = test(); got.code != 2 || !strings.Contains(got.stderr, "team.tar.gz: must be an archive that gzip compressed") {
+	if got = test(); got.code != 2 ||
+		!strings.Contains(got.stderr, "team.tar.gz: must be an archive that gzip compressed") {
 		t.Errorf("no archive: %+v", got)
 	}
 }

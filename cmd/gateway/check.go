@@ -96,7 +96,8 @@ compiling their objects, by kind, and so on.`,
 	cmd.Flags().BoolVar(&flags.output.advice, "advice", false, "also list advice about the wording of messages")
 	flags.stdin.register(cmd)
 	cmd.Flags().BoolVar(&flags.plans, "plans", false, "also say which CEL expressions and rules in Rego run natively, and why others do not")
-	cmd.Flags().BoolVar(&flags.list, "list", false, "list the operations that the files describe, and what holds for each")
+	cmd.Flags().BoolVar(&flags.list, "list", false,
+		"list the operations that the files describe, and what holds for each")
 	cmd.Flags().BoolVar(&flags.times, "times", false, "also say how long each stage of the load took")
 	cmd.Flags().BoolVar(&flags.rbac, "rbac", false, "print the least ClusterRole of the gateway's own account")
 	return cmd
@@ -122,7 +123,8 @@ func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
 	var times []policies.StageTime
 	found, paths := check(paths, f.config, func(all []policies.StageTime) { times = all })
 	if f.rbac && !finding.HasErrors(found) {
-		if err := finding.Write(cmd.ErrOrStderr(), finding.Text, f.output.summarize(found), f.output.checks); err != nil {
+		if err := finding.Write(cmd.ErrOrStderr(), finding.Text, f.output.summarize(found),
+			f.output.checks); err != nil {
 			return err
 		}
 		return writeRoles(cmd, paths, f.config)

@@ -29,15 +29,18 @@ func check(paths []string, file string, timed func([]policies.StageTime)) ([]fin
 	files := readFor(paths, c)
 	found := append(examine(files, c, timed), accountless(c, files)...)
 	if shortage := c.Limits.Shortage(); shortage != "" {
-		found = append(found, finding.Finding{File: policies.Configuration, Field: "limits", Message: shortage, Severity: finding.Warning})
+		found = append(found, finding.Finding{File: policies.Configuration, Field: "limits", Message: shortage,
+			Severity: finding.Warning})
 	}
 	return placed(file, found), paths
 }
 
-// misconfigured returns what is wrong with a configuration that cannot be used. Policy files are not checked against it.
+// misconfigured returns what is wrong with a configuration that cannot be used. Policy files are not checked against
+// it.
 func misconfigured(file string, err error) (found []finding.Finding) {
 	for _, p := range config.Problems(file, err) {
-		found = append(found, finding.Finding{File: p.File, Line: p.Line, Column: p.Column, Field: p.Field, Message: p.Message})
+		found = append(found, finding.Finding{File: p.File, Line: p.Line, Column: p.Column, Field: p.Field,
+			Message: p.Message})
 	}
 	return finding.Sort(found)
 }
@@ -95,7 +98,8 @@ func asked(c *config.Configuration) policies.Gateway {
 		g.Routes = append(g.Routes, applicability.Route{
 			ErrorTemplate: u.ErrorTemplateOn(&r), ErrorTemplateAt: templateAt(c, i),
 			Target: target + "/", Name: r.Name, Host: r.Host, PathPrefix: r.PathPrefix, Upstream: r.Upstream,
-			Kubernetes: u.Dialect == config.Kubernetes, IsAnonymous: !u.HasAccount(), IsClosed: u.UndescribedOn(&r) == config.DenyUndescribed,
+			Kubernetes: u.Dialect == config.Kubernetes, IsAnonymous: !u.HasAccount(),
+			IsClosed: u.UndescribedOn(&r) == config.DenyUndescribed,
 		})
 	}
 	return g
@@ -111,12 +115,14 @@ func templateAt(c *config.Configuration, route int) string {
 	return fmt.Sprintf("upstreams[%d].errorTemplate", at)
 }
 
-// offers returns what of the configuration has an effect only if policy files name it. What policies refer to may be at any
-// upstream that is an API server.
+// offers returns what of the configuration has an effect only if policy files name it. What policies refer to may be at
+// any upstream that is an API server.
 func offers(c *config.Configuration) policies.Offers {
-	o := policies.Offers{Upstreams: map[string]string{}, Bundles: map[string]string{}, DecisionLogs: c.Telemetry.DecisionLogs != nil}
+	o := policies.Offers{Upstreams: map[string]string{}, Bundles: map[string]string{},
+		DecisionLogs: c.Telemetry.DecisionLogs != nil}
 	for i, u := range c.Upstreams {
-		if u.Dialect == config.Plain && !slices.ContainsFunc(c.Routes, func(r config.Route) bool { return r.Upstream == u.Name }) {
+		if u.Dialect == config.Plain &&
+			!slices.ContainsFunc(c.Routes, func(r config.Route) bool { return r.Upstream == u.Name }) {
 			o.Upstreams[u.Name] = fmt.Sprintf("upstreams[%d].name", i)
 		}
 	}

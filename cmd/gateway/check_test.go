@@ -34,7 +34,8 @@ func TestCheckConfig(t *testing.T) {
 			t.Errorf("check %v: %+v, want\n%+v", c.args, got, c.want)
 		}
 	}
-	if got := run("check", "--config", unread); got.code != 1 || !strings.Contains(got.stdout, unread+":3:1: upstream: ") {
+	if got := run("check", "--config", unread); got.code != 1 ||
+		!strings.Contains(got.stdout, unread+":3:1: upstream: ") {
 		t.Errorf("a wrong configuration: %+v", got)
 	}
 }
@@ -73,20 +74,22 @@ GET     /items/{id}                                        items               s
 POST    /items/{id}/buy                                    -                   shop to shop  credentials X-Key or Bearer+X-Key
 `
 	got := run("check", "--list", "--config", config, source)
-	if got.code != 0 || spaces.ReplaceAllString(got.stdout, " ") != spaces.ReplaceAllString(want, " ") || !strings.Contains(got.stderr, source+":") {
+	if got.code != 0 || spaces.ReplaceAllString(got.stdout, " ") != spaces.ReplaceAllString(want, " ") ||
+		!strings.Contains(got.stderr, source+":") {
 		t.Errorf("got %+v, want\n%s", got, want)
 	}
 	several := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nreplicas: 2\n"+
 		"upstreams:\n- {name: shop, dialect: Plain, endpoints: ['http://127.0.0.1:9000']}\nroutes:\n- {name: shop, pathPrefix: /, upstream: shop}\n")
-	if got := run("check", "--list", "--config", several, source); !strings.Contains(got.stdout, "preconditions Auto: the backend, because each gateway locks for itself alone") {
+	if got := run("check", "--list", "--config", several, source); !strings.Contains(got.stdout,
+		"preconditions Auto: the backend, because each gateway locks for itself alone") {
 		t.Errorf("of several gateways: got %+v", got)
 	}
 }
 
 var spaces = regexp.MustCompile(" +")
 
-// TestCheckGaps: what a document rightly asks for and the gateway cannot enforce is a note, which --strict makes a warning.
-// What an overlay asks for, which was written for the gateway, is a warning.
+// TestCheckGaps: what a document rightly asks for and the gateway cannot enforce is a note, which --strict makes a
+// warning. What an overlay asks for, which was written for the gateway, is a warning.
 func TestCheckGaps(t *testing.T) {
 	const at = "paths[/a].post.requestBody.content[application/json].schema.properties."
 	api := write(t, "api.yaml", `openapi: 3.1.0
@@ -114,7 +117,8 @@ paths:
 	}
 	overlaid := overlay + ":5:12: " + at + "card.pattern: warning: is not enforced, because the expression is not one of RE2: invalid or unsupported Perl syntax: `(?!`\n"
 	notes := lines("note") + once + expression("note")
-	warnings := lines("warning") + "\n" + expression("warning") + api + ":13:38: " + at + "next.format: warning: the format 'iban' is not enforced\n"
+	warnings := lines("warning") + "\n" + expression("warning") + api + ":13:38: " + at +
+		"next.format: warning: the format 'iban' is not enforced\n"
 	for _, c := range []struct {
 		args []string
 		want result
@@ -160,8 +164,8 @@ func TestBareBeforeKubernetes(t *testing.T) {
 	}
 }
 
-// Warnings fail the check. Advice about wording does not, and is shown if --advice or -v asks for it; the log of 'serve' has
-// none.
+// Warnings fail the check. Advice about wording does not, and is shown if --advice or -v asks for it; the log of
+// 'serve' has none.
 func TestCheckWording(t *testing.T) {
 	const policy = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -177,8 +181,10 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: NAME}
 spec: {policyName: POLICY, validationActions: [Deny]}
 `
-	a := write(t, "a.yaml", strings.NewReplacer("NAME", "a", "MESSAGE", "cannot be changed", "POLICY", "a").Replace(policy))
-	b := write(t, "b.yaml", strings.NewReplacer("NAME", "b", "MESSAGE", "must be greater than 0", "POLICY", "none").Replace(policy))
+	a := write(t, "a.yaml", strings.NewReplacer("NAME", "a", "MESSAGE", "cannot be changed", "POLICY",
+		"a").Replace(policy))
+	b := write(t, "b.yaml", strings.NewReplacer("NAME", "b", "MESSAGE", "must be greater than 0", "POLICY",
+		"none").Replace(policy))
 	unbound := b + ":3:12: metadata.name: warning: no ValidatingAdmissionPolicyBinding names the policy 'b', so that it never runs\n" +
 		b + ":13:8: spec.policyName: warning: no ValidatingAdmissionPolicy in the policy files has the name 'none', so that the binding does nothing\n"
 	const why = "gateway check: 0 errors, 2 warnings\n"
@@ -215,7 +221,8 @@ func TestCheckStdin(t *testing.T) {
 	root.AddCommand(newCheck())
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
-	root.SetIn(strings.NewReader(limitPolicy + "\x00" + strings.Replace(limitPolicy, "requests: 50", "request: 50", 1) + "\x00"))
+	root.SetIn(strings.NewReader(limitPolicy + "\x00" + strings.Replace(limitPolicy, "requests: 50", "request: 50", 1) +
+		"\x00"))
 	code := execute(root, []string{"check", "--stdin", "--stdin-name", saved, "--watch", filepath.Dir(saved)})
 	want := `{"findings":[]}` + "\n" + `{"findings":[{"file":"` + saved + `","line":7,"column":3,"field":"spec.request","severity":"error","message":"unknown field; did you mean ` + "`requests`" + `?"}]}` + "\n"
 	if code != 0 || stdout.String() != want || stderr.Len() > 0 {
@@ -243,10 +250,11 @@ func TestInitAsks(t *testing.T) {
 	}
 }
 
-// TestCheckTimes: with --times each stage has a line with its time, and the kinds that took time stand below, also if the files
-// have errors.
+// TestCheckTimes: with --times each stage has a line with its time, and the kinds that took time stand below, also if
+// the files have errors.
 func TestCheckTimes(t *testing.T) {
-	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": policyWith("a", "object.spec.replicas == 'x'"), "b.yaml": "kind: None\n"})
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": policyWith("a", "object.spec.replicas == 'x'"),
+		"b.yaml": "kind: None\n"})
 	var out bytes.Buffer
 	root := newRoot()
 	root.AddCommand(newCheck())
@@ -254,7 +262,8 @@ func TestCheckTimes(t *testing.T) {
 	root.SetErr(&out)
 	code := execute(root, []string{"check", "--times", dir})
 	line := regexp.MustCompile(`(?m)^(?:read|take|compile|register|  ValidatingAdmissionPolicy) +[0-9.]+(?:µs|ms|s)$`)
-	if n := len(line.FindAllString(out.String(), -1)); code != 1 || n < 5 || strings.Index(out.String(), "read ") > strings.Index(out.String(), "take ") {
+	if n := len(line.FindAllString(out.String(), -1)); code != 1 || n < 5 ||
+		strings.Index(out.String(), "read ") > strings.Index(out.String(), "take ") {
 		t.Errorf("exit code %d, %d lines of times:\n%s", code, n, &out)
 	}
 }
@@ -262,7 +271,8 @@ func TestCheckTimes(t *testing.T) {
 // TestStdinFindsTheSame: of a file that comes from the standard input the same is found as of the
 // saved file beside all others, although advice about the others is left out.
 func TestStdinFindsTheSame(t *testing.T) {
-	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": policyWith("a", "object.spec.replicas == 'x'"), "b.yaml": policyWith("b", "object.spec.replica == 1")})
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": policyWith("a", "object.spec.replicas == 'x'"),
+		"b.yaml": policyWith("b", "object.spec.replica == 1")})
 	whole, _ := check([]string{dir}, "", nil)
 	for _, name := range []string{"a.yaml", "b.yaml"} {
 		file := filepath.Join(dir, name)

@@ -68,7 +68,8 @@ func TestPreCommitHooks(t *testing.T) {
 		t.Chdir(testutil.WriteFiles(t, map[string]string{"policies/orders.yaml": r.policies}))
 		for _, h := range hooks {
 			command, ok := strings.CutPrefix(h.Entry, "gateway ")
-			if !ok || h.ID != "gateway-"+command || h.Language != "golang" || h.PassFilenames || !regexp.MustCompile(h.Files).MatchString("policies/orders.yaml") {
+			if !ok || h.ID != "gateway-"+command || h.Language != "golang" || h.PassFilenames ||
+				!regexp.MustCompile(h.Files).MatchString("policies/orders.yaml") {
 				t.Errorf("the hook %s: %+v", h.ID, h)
 			}
 			got := run(append([]string{command}, h.Args...)...)
@@ -92,12 +93,13 @@ type action struct {
 
 var placeholder = regexp.MustCompile(`\$\{\{ (inputs|github)\.(\w+) \}\}`)
 
-// play runs the steps of the action as GitHub does, in a folder, and returns the name of the step that fails and what all print.
-// In place of the gateway's source it has a Makefile that builds the program of the test.
+// play runs the steps of the action as GitHub does, in a folder, and returns the name of the step that fails and what
+// all print. In place of the gateway's source it has a Makefile that builds the program of the test.
 func (a *action) play(t *testing.T, dir string, inputs map[string]string) (failed, printed string) {
 	t.Helper()
 	source := testutil.WriteFiles(t, map[string]string{
-		"Makefile":     "build:\n\tmkdir -p bin && printf '#!/bin/sh\\nexec " + os.Args[0] + " \"$$@\"\\n' > bin/gateway && chmod +x bin/gateway\n",
+		"Makefile": "build:\n\tmkdir -p bin && printf '#!/bin/sh\\nexec " + os.Args[0] +
+			" \"$$@\"\\n' > bin/gateway && chmod +x bin/gateway\n",
 		"deploy/ci/in": "", "go.mod": "", "go.sum": "",
 	})
 	value := func(text string) string {
@@ -133,7 +135,8 @@ func (a *action) play(t *testing.T, dir string, inputs map[string]string) (faile
 		programs, _ := os.ReadFile(path) // it is not there before the first step
 		c := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
 		c.Dir = dir
-		c.Env = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1", "GITHUB_PATH="+path, "PATH="+strings.TrimSpace(string(programs))+":"+os.Getenv("PATH"))
+		c.Env = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1", "GITHUB_PATH="+path,
+			"PATH="+strings.TrimSpace(string(programs))+":"+os.Getenv("PATH"))
 		for key, text := range step.Env {
 			c.Env = append(c.Env, key+"="+value(text))
 		}
@@ -172,10 +175,14 @@ func TestAction(t *testing.T) {
 	}
 	dir := testutil.WriteFiles(t, map[string]string{"policies/orders.yaml": ordersAPI})
 	built := sha256.Sum256([]byte("#!/bin/sh\nexec " + os.Args[0] + " \"$@\"\n"))
-	if failed, printed := a.play(t, dir, map[string]string{"sha256": hex.EncodeToString(built[:]), "paths": "policies policies/orders.yaml"}); failed != "" {
+	if failed, printed := a.play(t, dir,
+		map[string]string{"sha256": hex.EncodeToString(built[:]),
+			"paths": "policies policies/orders.yaml"}); failed != "" {
 		t.Errorf("the right checksum: %q fails:\n%s", failed, printed)
 	}
-	if failed, printed := a.play(t, dir, map[string]string{"sha256": strings.Repeat("0", 64)}); failed != "Build the gateway" || strings.Contains(printed, "passed") {
+	if failed, printed := a.play(t, dir,
+		map[string]string{"sha256": strings.Repeat("0", 64)}); failed != "Build the gateway" ||
+		strings.Contains(printed, "passed") {
 		t.Errorf("a wrong checksum: %q fails, want the build:\n%s", failed, printed)
 	}
 }

@@ -41,7 +41,8 @@ func (n *node) newCluster(c *config.Configuration, instance string) (*cluster.Wa
 		return nil, err
 	}
 	o := cluster.Options{
-		Server: server.String(), Account: account, Network: outbound.Options{TLS: account.OwnTLS, Proxy: at.Proxy}, Namespaces: w.Namespaces, Controller: w.ControllerName, GatewayClass: w.GatewayClass,
+		Server: server.String(), Account: account, Network: outbound.Options{TLS: account.OwnTLS, Proxy: at.Proxy},
+		Namespaces: w.Namespaces, Controller: w.ControllerName, GatewayClass: w.GatewayClass,
 		Published: w.PublishedAddresses, Lease: types.NamespacedName{Namespace: w.Lease.Namespace, Name: w.Lease.Name},
 		Identity: identityOf(instance), Apply: n.applyTable, Unserved: n.unserved, Log: n.log,
 	}
@@ -126,8 +127,8 @@ func (n *node) reroute(o *proxy.Options) error {
 	return n.replace(gateway, before, opened, closed, func() {})
 }
 
-// replace has a Gateway serve in place of the one before. Its sockets were opened, as far as they could be; begin is called
-// when nothing can be in the way any more.
+// replace has a Gateway serve in place of the one before. Its sockets were opened, as far as they could be; begin is
+// called when nothing can be in the way any more.
 func (n *node) replace(gateway, before *proxy.Gateway, opened []string, closed map[string]error, begin func()) error {
 	n.reloads.commit.Lock()
 	defer n.reloads.commit.Unlock()
@@ -181,8 +182,8 @@ func (n *node) unserved() map[string]string {
 	return nil
 }
 
-// blocked opens the sockets for the listeners of changed policy files, and returns what is in the way. The files come into
-// force after it, or not at all.
+// blocked opens the sockets for the listeners of changed policy files, and returns what is in the way. The files come
+// into force after it, or not at all.
 func (n *node) blocked(c *config.Configuration, set *policies.Set) (found []finding.Finding) {
 	gateway, table := n.gateway.Load(), set.Routing()
 	if gateway == nil || table == nil {
@@ -248,7 +249,8 @@ func (n *node) clusterAge() time.Duration {
 func (n *node) measureCluster() telemetry.Cluster {
 	c := telemetry.Cluster{Lag: n.cluster.Lag()}
 	for name, a := range n.cluster.Activities() {
-		c.Kinds = append(c.Kinds, telemetry.ClusterKind{Name: name, Events: a.Events, Lists: a.Lists, Silences: a.Silences, LastEvent: a.LastEvent, Age: a.Age})
+		c.Kinds = append(c.Kinds, telemetry.ClusterKind{Name: name, Events: a.Events, Lists: a.Lists,
+			Silences: a.Silences, LastEvent: a.LastEvent, Age: a.Age})
 	}
 	return c
 }

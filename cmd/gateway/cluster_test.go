@@ -46,10 +46,11 @@ func serveApp(t *testing.T, s *clustertest.Server, port, app, path string) {
 	s.Put(gatewayPath, fmt.Sprintf(`{"metadata":{"name":"gw","namespace":"ns"},"spec":{"gatewayClassName":"ours","listeners":[{"name":"http","port":%s,"protocol":"HTTP"}]}}`, port))
 }
 
-// TestIngressController: the gateway serves the listeners and routes of a cluster as they are, without a backend of its own
-// configuration, goes on while the API server is away, and is not ready before it has read the objects.
+// TestIngressController: the gateway serves the listeners and routes of a cluster as they are, without a backend of its
+// own configuration, goes on while the API server is away, and is not ready before it has read the objects.
 func TestIngressController(t *testing.T) {
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, "app "+r.URL.Path) }))
+	app := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, "app "+r.URL.Path) }))
 	t.Cleanup(app.Close)
 	s := clustertest.New(t)
 	s.Fail(true)
@@ -75,7 +76,8 @@ func TestIngressController(t *testing.T) {
 	_, other, _ := net.SplitHostPort(testutil.FreeAddress(t))
 	serveApp(t, s, other, strings.TrimPrefix(app.URL, "http://"), "/c")
 	s.Fail(false)
-	testutil.Eventually(t, "the changed route is served", func() bool { return fetch("http://127.0.0.1:"+other+"/c").body == "app /c" })
+	testutil.Eventually(t, "the changed route is served",
+		func() bool { return fetch("http://127.0.0.1:"+other+"/c").body == "app /c" })
 	testutil.Eventually(t, "the other port is closed", func() bool { return fetch(address+"/a").code == 0 })
 	p.signal(t, syscall.SIGTERM)
 	if err := p.Wait(); err != nil {
@@ -83,10 +85,11 @@ func TestIngressController(t *testing.T) {
 	}
 }
 
-// TestClosedListener: a listener of a cluster's Gateway whose port another program has is said everywhere, keeps no other one
-// from being served, and is served once the port is free.
+// TestClosedListener: a listener of a cluster's Gateway whose port another program has is said everywhere, keeps no
+// other one from being served, and is served once the port is free.
 func TestClosedListener(t *testing.T) {
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, "app "+r.URL.Path) }))
+	app := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, "app "+r.URL.Path) }))
 	t.Cleanup(app.Close)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -99,29 +102,36 @@ func TestClosedListener(t *testing.T) {
 	serveApp(t, s, port, strings.TrimPrefix(app.URL, "http://"), "/a")
 	s.Put(gatewayPath, fmt.Sprintf(`{"metadata":{"name":"gw","namespace":"ns"},"spec":{"gatewayClassName":"ours","listeners":[{"name":"open","port":%s,"protocol":"HTTP"},{"name":"taken","port":%s,"protocol":"HTTP"}]}}`, port, takenPort))
 	p := ingressOf(t, s)
-	testutil.Eventually(t, "the other listener is served", func() bool { return fetch("http://127.0.0.1:"+port+"/a").body == "app /a" })
+	testutil.Eventually(t, "the other listener is served",
+		func() bool { return fetch("http://127.0.0.1:"+port+"/a").body == "app /a" })
 	conditions := func() string {
 		text, _ := json.Marshal(s.Get(gatewayPath)["status"])
 		return string(text)
 	}
-	why := "cannot listen on " + taken.Addr().String() + ": another program does already; choose another address with the Gateway"
+	why := "cannot listen on " + taken.Addr().String() +
+		": another program does already; choose another address with the Gateway"
 	testutil.Eventually(t, "the status says so", func() bool {
 		said := conditions()
-		return strings.Contains(said, `"reason":"PortUnavailable"`) && strings.Contains(said, `"reason":"Pending"`) && strings.Contains(said, why)
+		return strings.Contains(said, `"reason":"PortUnavailable"`) && strings.Contains(said, `"reason":"Pending"`) &&
+			strings.Contains(said, why)
 	})
-	if r := p.get("/readyz?verbose"); r.code != 200 || !strings.Contains(r.body, "[+]listener ok, but: 'ns/gw/taken' takes no requests: "+why) {
+	if r := p.get("/readyz?verbose"); r.code != 200 ||
+		!strings.Contains(r.body, "[+]listener ok, but: 'ns/gw/taken' takes no requests: "+why) {
 		t.Errorf("readiness is %+v", r)
 	}
-	if r := p.get("/readyz/cluster?verbose"); r.code != 200 || !regexp.MustCompile(`^\[\+\]cluster ok \(last known to be right \d+ s ago\)\n`).MatchString(r.body) {
+	if r := p.get("/readyz/cluster?verbose"); r.code != 200 ||
+		!regexp.MustCompile(`^\[\+\]cluster ok \(last known to be right \d+ s ago\)\n`).MatchString(r.body) {
 		t.Errorf("readiness does not show the age of the cluster: %+v", r)
 	}
-	if r := p.get("/metrics"); !strings.Contains(r.body, "gateway_cluster_lists_total{kind=\"Gateway\"} 1\n") || !regexp.MustCompile(`(?m)^gateway_cluster_age_seconds\{kind="Gateway"\} \d+\.\d+$`).MatchString(r.body) {
+	if r := p.get("/metrics"); !strings.Contains(r.body, "gateway_cluster_lists_total{kind=\"Gateway\"} 1\n") ||
+		!regexp.MustCompile(`(?m)^gateway_cluster_age_seconds\{kind="Gateway"\} \d+\.\d+$`).MatchString(r.body) {
 		t.Errorf("the metrics do not show the cluster:\n%s", r.body)
 	}
 	if r := p.get("/metrics"); !regexp.MustCompile(`gateway_requests_total\{code="200",.*listener="ns/gw/open",.*route="HTTPRoute/ns/app",rule="0",upstream="ns/app:80"`).MatchString(r.body) {
 		t.Errorf("the metrics do not show the rule and the listener:\n%s", r.body)
 	}
-	if r := p.get("/metrics"); !strings.Contains(r.body, "gateway_listeners{state=\"Failed\"} 1\n") || !strings.Contains(r.body, "gateway_listeners{state=\"Serving\"} 2\n") {
+	if r := p.get("/metrics"); !strings.Contains(r.body, "gateway_listeners{state=\"Failed\"} 1\n") ||
+		!strings.Contains(r.body, "gateway_listeners{state=\"Serving\"} 2\n") {
 		t.Errorf("the metrics do not count the listeners:\n%s", r.body)
 	}
 	if log := p.log.String(); !strings.Contains(log, "a listener takes no requests") || !strings.Contains(log, why) {
@@ -140,17 +150,20 @@ func TestClosedListener(t *testing.T) {
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}
-	testutil.Eventually(t, "it is served", func() bool { return fetch("http://127.0.0.1:"+takenPort+"/a").body == "app /a" })
-	testutil.Eventually(t, "the status says so", func() bool { return !strings.Contains(conditions(), "PortUnavailable") })
+	testutil.Eventually(t, "it is served",
+		func() bool { return fetch("http://127.0.0.1:"+takenPort+"/a").body == "app /a" })
+	testutil.Eventually(t, "the status says so",
+		func() bool { return !strings.Contains(conditions(), "PortUnavailable") })
 	if r := p.get("/readyz/listener?verbose"); r.code != 200 || !strings.HasPrefix(r.body, "[+]listener ok\n") {
 		t.Errorf("readiness is %+v", r)
 	}
 }
 
-// TestRoutesOfFiles: the gateway serves the listeners and routes of its policy files, and those that the files have after a
-// change.
+// TestRoutesOfFiles: the gateway serves the listeners and routes of its policy files, and those that the files have
+// after a change.
 func TestRoutesOfFiles(t *testing.T) {
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, "app "+r.URL.Path) }))
+	app := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, "app "+r.URL.Path) }))
 	t.Cleanup(app.Close)
 	_, appPort, _ := net.SplitHostPort(strings.TrimPrefix(app.URL, "http://"))
 	_, port, _ := net.SplitHostPort(testutil.FreeAddress(t))
@@ -235,7 +248,8 @@ spec:
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGHUP)
-	testutil.Eventually(t, "the changed route is served", func() bool { return fetch("http://127.0.0.1:"+other+"/b").body == "app /b" })
+	testutil.Eventually(t, "the changed route is served",
+		func() bool { return fetch("http://127.0.0.1:"+other+"/b").body == "app /b" })
 	testutil.Eventually(t, "the other port is closed", func() bool { return fetch(address+"/a").code == 0 })
 	if r := fetch("http://" + p.listen + "/b"); r.body == "app /b" {
 		t.Errorf("the configuration's own listener leads to the route: %+v", r)

@@ -28,21 +28,24 @@ func rule(pattern string, c paint.Colour) paint.Rule {
 // findingColors paint the places of errors, and the words of what is less. Lines with an excerpt are indented.
 func findingColors() []paint.Rule {
 	return []paint.Rule{
-		rule(`^\S.*?: (warning): `, paint.Yellow), rule(`^\S.*?: (note): `, paint.Faint), rule(`^(\S[^:]*(?::\d+){0,2}): `, paint.Red),
+		rule(`^\S.*?: (warning): `, paint.Yellow), rule(`^\S.*?: (note): `, paint.Faint),
+		rule(`^(\S[^:]*(?::\d+){0,2}): `, paint.Red),
 	}
 }
 
 // testColors paint the outcomes of cases.
 func testColors() []paint.Rule {
 	return []paint.Rule{
-		rule(`^(FAIL|SURV) `, paint.Red), rule(`^(PASS|KILL) `, paint.Green), rule(`^(SKIP) `, paint.Yellow), rule(`, ([1-9]\d* failed),`, paint.Red),
+		rule(`^(FAIL|SURV) `, paint.Red), rule(`^(PASS|KILL) `, paint.Green), rule(`^(SKIP) `, paint.Yellow),
+		rule(`, ([1-9]\d* failed),`, paint.Red),
 	}
 }
 
 // scanColors paint what becomes of objects.
 func scanColors() []paint.Rule {
 	return []paint.Rule{
-		rule(`^(?:(?:added|removed|reworded|edited) )?(deny|unjudged) `, paint.Red), rule(`^(?:(?:added|removed|reworded|edited) )?(warn|audit|ignored) `, paint.Yellow),
+		rule(`^(?:(?:added|removed|reworded|edited) )?(deny|unjudged) `, paint.Red),
+		rule(`^(?:(?:added|removed|reworded|edited) )?(warn|audit|ignored) `, paint.Yellow),
 		rule(`^\d+ objects?: ([1-9]\d* denied)`, paint.Red),
 	}
 }
@@ -50,8 +53,11 @@ func scanColors() []paint.Rule {
 // statusColors paint what is wrong with a gateway.
 func statusColors() []paint.Rule {
 	return []paint.Rule{
-		rule(`^gateway \S+ is (NOT READY)`, paint.Red), rule(`^gateway \S+ is (ready)`, paint.Green), rule(`^(.*\b(?:NOT IN FORCE|RESTART IS NEEDED)\b.*)$`, paint.Red),
-		rule(`^\S+ +(Deny|Refuse|Error) +\d+$`, paint.Red), rule(` ((?:Unhealthy|Ejected)\S*|Ready.*, its last .*failed) `, paint.Red), rule(`^(THE POLICY .*|the policy '.*' failed for .*)$`, paint.Red),
+		rule(`^gateway \S+ is (NOT READY)`, paint.Red), rule(`^gateway \S+ is (ready)`, paint.Green),
+		rule(`^(.*\b(?:NOT IN FORCE|RESTART IS NEEDED)\b.*)$`, paint.Red),
+		rule(`^\S+ +(Deny|Refuse|Error) +\d+$`, paint.Red),
+		rule(` ((?:Unhealthy|Ejected)\S*|Ready.*, its last .*failed) `, paint.Red),
+		rule(`^(THE POLICY .*|the policy '.*' failed for .*)$`, paint.Red),
 		rule(`^(lost: .*\b[1-9]\d* (?:lines?|events?)\b.*)$`, paint.Yellow),
 	}
 }

@@ -31,10 +31,13 @@ func TestColors(t *testing.T) {
 		{scanColors(), "denied  3        1", "", paint.None},
 		{statusColors(), "gateway v1 is NOT READY, up 1s", "NOT READY", paint.Red},
 		{statusColors(), "gateway v1 is ready, up 1s", "ready", paint.Green},
-		{statusColors(), "THE NEWEST FILES ARE NOT IN FORCE since now", "THE NEWEST FILES ARE NOT IN FORCE since now", paint.Red},
+		{statusColors(), "THE NEWEST FILES ARE NOT IN FORCE since now", "THE NEWEST FILES ARE NOT IN FORCE since now",
+			paint.Red},
 		{statusColors(), "lost: 0 lines of the log", "", paint.None},
-		{statusColors(), "lost: 0 lines of the log, 2 events of the decision log for its service (Full)", "lost: 0 lines of the log, 2 events of the decision log for its service (Full)", paint.Yellow},
-		{statusColors(), "orders  Closed  10.0.0.1:80  Ready, its last 2 requests failed  0  0", "Ready, its last 2 requests failed", paint.Red},
+		{statusColors(), "lost: 0 lines of the log, 2 events of the decision log for its service (Full)",
+			"lost: 0 lines of the log, 2 events of the decision log for its service (Full)", paint.Yellow},
+		{statusColors(), "orders  Closed  10.0.0.1:80  Ready, its last 2 requests failed  0  0",
+			"Ready, its last 2 requests failed", paint.Red},
 	} {
 		var b strings.Builder
 		if _, err := paint.Lines(&b, c.rules).Write([]byte(c.text + "\n")); err != nil {
@@ -78,9 +81,12 @@ func TestWantsColor(t *testing.T) {
 // TestCompletion: shells complete the values of flags, and the names of commands after help.
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
-		"serve --dialect ": "Kubernetes\nPlain\n:4\n", "explain --dialect ": "Kubernetes\nPlain\n:4\n", "explain -o ": "text\njson\nhtml\n:4\n",
-		"explain --color ": "auto\nalways\nnever\n:4\n", "check -o ": "text\njson\nsarif\ngithub\n:4\n", "test -o ": "text\njson\njunit\ngithub\nsarif\ntap\n:4\n",
-		"scan -o ": "text\njson\nhtml\npolicyreport\n:4\n", "status -o ": "text\njson\n:4\n", "scan --as ": "create\nupdate\n:4\n", "init --enforce ": "Warn\nDeny\n:4\n",
+		"serve --dialect ": "Kubernetes\nPlain\n:4\n", "explain --dialect ": "Kubernetes\nPlain\n:4\n",
+		"explain -o ":      "text\njson\nhtml\n:4\n",
+		"explain --color ": "auto\nalways\nnever\n:4\n", "check -o ": "text\njson\nsarif\ngithub\n:4\n",
+		"test -o ": "text\njson\njunit\ngithub\nsarif\ntap\n:4\n",
+		"scan -o ": "text\njson\nhtml\npolicyreport\n:4\n", "status -o ": "text\njson\n:4\n",
+		"scan --as ": "create\nupdate\n:4\n", "init --enforce ": "Warn\nDeny\n:4\n",
 	} {
 		got := run(append([]string{"__completeNoDesc"}, strings.Split(line, " ")...)...)
 		if got.code != 0 || got.stdout != want {

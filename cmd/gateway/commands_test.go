@@ -66,7 +66,8 @@ func TestCommands(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					fmt.Fprintf(&got, "%s\n    %s\n\n", line, strings.ReplaceAll(strings.TrimRight(string(text), "\n"), "\n", "\n    "))
+					fmt.Fprintf(&got, "%s\n    %s\n\n", line,
+						strings.ReplaceAll(strings.TrimRight(string(text), "\n"), "\n", "\n    "))
 				}
 			}
 			want := strings.TrimRight(got.String(), "\n") + "\n" + rest

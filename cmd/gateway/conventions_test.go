@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestConventionsAreTested holds the table of conventions in docs/differences.md to the tests: what it claims, a test names.
+// TestConventionsAreTested holds the table of conventions in docs/differences.md to the tests: what it claims, a test
+// names.
 func TestConventionsAreTested(t *testing.T) {
 	page, err := os.ReadFile("../../docs/differences.md")
 	if err != nil {

@@ -24,7 +24,8 @@ type decisionLog struct {
 }
 
 // newDecisionLog opens the decision log of the configuration; nil if it has none.
-func newDecisionLog(c *config.DecisionLogs, instance string, files *credentials.Watcher, metrics *telemetry.Telemetry, tracer *tracing.Tracer, log *slog.Logger) (*decisionLog, error) {
+func newDecisionLog(c *config.DecisionLogs, instance string, files *credentials.Watcher, metrics *telemetry.Telemetry,
+	tracer *tracing.Tracer, log *slog.Logger) (*decisionLog, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -35,8 +36,9 @@ func newDecisionLog(c *config.DecisionLogs, instance string, files *credentials.
 	}
 	o := decisions.Options{
 		Labels: map[string]string{"id": instance, "version": version()}, NewID: telemetry.AppendRequestID,
-		QueueBytes: int(c.QueueBytes), MaxEventBytes: int(c.MaxEventBytes), Backoff: auditBackoff, MaxBackoff: auditMaxBackoff,
-		Dropped: dropped, Failed: d.report.failed,
+		QueueBytes: int(c.QueueBytes), MaxEventBytes: int(c.MaxEventBytes), Backoff: auditBackoff,
+		MaxBackoff: auditMaxBackoff,
+		Dropped:    dropped, Failed: d.report.failed,
 	}
 	maps.Copy(o.Labels, c.Labels)
 	if c.MaskBundle != "" {
@@ -53,7 +55,8 @@ func newDecisionLog(c *config.DecisionLogs, instance string, files *credentials.
 	if s := c.Service; s != nil {
 		o.MaxBackoff = s.MaxDelaySeconds.Duration()
 		to := decisions.Service{
-			URL: s.URL, Partition: s.Partition, Timeout: s.TimeoutSeconds.Duration(), Limit: int(s.UploadSizeLimitBytes),
+			URL: s.URL, Partition: s.Partition, Timeout: s.TimeoutSeconds.Duration(),
+			Limit:    int(s.UploadSizeLimitBytes),
 			Patience: s.MaxDelaySeconds.Duration(), Dropped: dropped,
 			Sent: func(ok bool) { telemetry.DecisionsSent(metrics, outcomeOf(ok)) },
 		}
@@ -62,7 +65,8 @@ func newDecisionLog(c *config.DecisionLogs, instance string, files *credentials.
 			return nil, err
 		}
 		to.Network.Trace = spans(tracer, tracing.TellTrace)
-		sinks = append(sinks, audit.Waiting{Sink: to.Sink(), Wait: s.MinDelaySeconds.Duration(), MaxWait: s.MaxDelaySeconds.Duration()})
+		sinks = append(sinks, audit.Waiting{Sink: to.Sink(), Wait: s.MinDelaySeconds.Duration(),
+			MaxWait: s.MaxDelaySeconds.Duration()})
 	}
 	d.Log = decisions.New(o, sinks...)
 	return d, nil

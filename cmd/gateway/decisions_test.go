@@ -40,7 +40,8 @@ func (d *decision) String() string {
 	if d.Error != nil {
 		message = d.Error.Message
 	}
-	return fmt.Sprint(d.ReqID, " ", d.Custom["policy"], " ", d.Path, " ", d.Bundles, " ", d.Input.Review.Object, " ", d.Result, " ", message, " ", d.Erased, " ", d.Masked)
+	return fmt.Sprint(d.ReqID, " ", d.Custom["policy"], " ", d.Path, " ", d.Bundles, " ", d.Input.Review.Object, " ",
+		d.Result, " ", message, " ", d.Erased, " ", d.Masked)
 }
 
 // TestDecisionLogs runs the gateway with a service that takes decision logs, and with a bundle whose rules
@@ -95,7 +96,8 @@ telemetry:
     service: {url: URL/v1, partition: team-a, tokenFile: token, minDelaySeconds: 0, maxDelaySeconds: 1}
 `, "URL", server.URL)))
 	p := startBundled(t, config, backend)
-	testutil.Eventually(t, "the bundle is there", func() bool { return strings.Contains(p.log.String(), "bundle=team revision=r1") })
+	testutil.Eventually(t, "the bundle is there",
+		func() bool { return strings.Contains(p.log.String(), "bundle=team revision=r1") })
 	count := func() int {
 		mu.Lock()
 		defer mu.Unlock()
@@ -124,8 +126,10 @@ drop if {
 	testutil.Becomes(t, 3, count)
 	const erased = " [/input/review/object/subject] "
 	want := []string{
-		"1 tickets tickets/deny map[team:{r1}] map[id:t1 phone:**] [not urgent] " + erased + "[/input/review/object/phone]",
-		"1 warns tickets/deny map[team:{r1}] map[id:t1 phone:**] [not urgent] " + erased + "[/input/review/object/phone]",
+		"1 tickets tickets/deny map[team:{r1}] map[id:t1 phone:**] [not urgent] " + erased +
+			"[/input/review/object/phone]",
+		"1 warns tickets/deny map[team:{r1}] map[id:t1 phone:**] [not urgent] " + erased +
+			"[/input/review/object/phone]",
 		"2 tickets tickets/deny map[team:{r1}] map[id:t2] [] " + erased + "[]",
 	}
 	check := func(where string, got []decision) {
@@ -134,7 +138,8 @@ drop if {
 		for i := range got {
 			d := &got[i]
 			ids[d.DecisionID] = true
-			if i >= len(want) || d.String() != want[i] || d.Labels["app"] != "shop" || len(d.Labels["id"]) != 36 || d.Labels["version"] == "" || d.RequestedBy != "127.0.0.1" {
+			if i >= len(want) || d.String() != want[i] || d.Labels["app"] != "shop" || len(d.Labels["id"]) != 36 ||
+				d.Labels["version"] == "" || d.RequestedBy != "127.0.0.1" {
 				t.Errorf("%s has %s of %s with %v", where, d, d.RequestedBy, d.Labels)
 			}
 		}
@@ -179,9 +184,10 @@ drop if {
 // TestCheckMasks: what is wrong with the rules that mask decisions is found in a file.
 func TestCheckMasks(t *testing.T) {
 	dir := t.TempDir()
-	config := credentialstest.WriteFile(t, dir, "gateway.yaml", []byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
-		"upstreams: [{name: api, endpoints: ['http://127.0.0.1:9000']}]\nbundles: [{name: masks, file: masks.tar.gz}]\n"+
-		"policies: [tickets.yaml]\ntelemetry: {decisionLogs: {maskBundle: masks, log: {path: '-'}}}\n"))
+	config := credentialstest.WriteFile(t, dir, "gateway.yaml",
+		[]byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
+			"upstreams: [{name: api, endpoints: ['http://127.0.0.1:9000']}]\nbundles: [{name: masks, file: masks.tar.gz}]\n"+
+			"policies: [tickets.yaml]\ntelemetry: {decisionLogs: {maskBundle: masks, log: {path: '-'}}}\n"))
 	resource, _, _ := strings.Cut(bundledTickets, "---")
 	credentialstest.WriteFile(t, dir, "tickets.yaml", []byte(resource+`---
 apiVersion: admission-gateway.io/v1alpha1
@@ -199,7 +205,8 @@ spec:
 		"package log\n\nmask contains \"/input\"\n":        "masks.tar.gz: no module defines data.system.log.mask or data.system.log.drop, which decision logs need\n",
 	} {
 		credentialstest.WriteFile(t, dir, "masks.tar.gz", bundletest.Archive(t, map[string]string{"log.rego": module}))
-		if got := run("check", "--config", config); (got.code == 0) != (want == "") || !strings.Contains(got.stdout, want) {
+		if got := run("check", "--config", config); (got.code == 0) != (want == "") ||
+			!strings.Contains(got.stdout, want) {
 			t.Errorf("%s: %+v, want %s", module, got, want)
 		}
 	}

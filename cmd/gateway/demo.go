@@ -89,15 +89,16 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 		return err
 	}
 	described.Store(n.gateway.Load())
-	text := strings.NewReplacer("{gateway}", n.sockets.text(), "{admin}", n.private.Addr().String(), "{api}", apiAddress, "{policies}", dir)
+	text := strings.NewReplacer("{gateway}", n.sockets.text(), "{admin}", n.private.Addr().String(), "{api}",
+		apiAddress, "{policies}", dir)
 	if _, err := text.WriteString(out, demoText); err != nil {
 		return err
 	}
 	return n.run(signals)
 }
 
-// documentedAnswers are how the documents among the demo's policies say that operations are answered. A set of policies in
-// service has only what requests need, so that the files are read for it.
+// documentedAnswers are how the documents among the demo's policies say that operations are answered. A set of policies
+// in service has only what requests need, so that the files are read for it.
 type documentedAnswers struct {
 	dir string
 
@@ -113,7 +114,8 @@ func (d *documentedAnswers) now() []resource.Success {
 	read := source.Read([]string{d.dir}, &source.Progress{})
 	if read.Hash != d.hash {
 		d.hash = read.Hash
-		if c := policies.CompileWithPlans(read); c.Set != nil { // of files with errors the gateway keeps the last ones too
+		if c := policies.CompileWithPlans(read); c.Set != nil {
+			// of files with errors the gateway keeps the last ones too
 			d.all = c.Set.Successes()
 		}
 	}

@@ -27,7 +27,8 @@ func TestDeployedConfigurations(t *testing.T) {
 		testutil.WriteFile(t, filepath.Join(serviceAccount, name), "")
 	}
 	ingress := deployment(t, "ingress/deployment.yaml")
-	for folder, grace := range map[string]int64{"ingress": ingress, "apiserver": ingress, "sidecar": corev1.DefaultTerminationGracePeriodSeconds} {
+	for folder, grace := range map[string]int64{"ingress": ingress, "apiserver": ingress,
+		"sidecar": corev1.DefaultTerminationGracePeriodSeconds} {
 		flags := config.Flags{}
 		if folder == "apiserver" {
 			flags.Pod = config.Pod{Host: "10.96.0.1", Port: "443", Directory: serviceAccount}
@@ -48,7 +49,8 @@ func TestDeployedConfigurations(t *testing.T) {
 	var scaled autoscalingv2.HorizontalPodAutoscaler
 	decode(t, "ingress/horizontalpodautoscaler.yaml", &scaled)
 	if c.Replicas != scaled.Spec.MaxReplicas {
-		t.Errorf("the configuration speaks of %d gateways, the autoscaler may run %d", c.Replicas, scaled.Spec.MaxReplicas)
+		t.Errorf("the configuration speaks of %d gateways, the autoscaler may run %d", c.Replicas,
+			scaled.Spec.MaxReplicas)
 	}
 	for _, file := range []string{"apiserver/policies.yaml", "apiserver-limits/limits.yaml"} {
 		apiserver, file := filepath.Join(kustomize, "apiserver", "gateway.yaml"), filepath.Join(kustomize, file)
@@ -87,7 +89,8 @@ func TestLimitsOfAnAPIServerAreOptIn(t *testing.T) {
 	}
 }
 
-// sparedByLimits are cases for the limit that deploy/ has for an API server: who is spared asks ten times its burst at once.
+// sparedByLimits are cases for the limit that deploy/ has for an API server: who is spared asks ten times its burst at
+// once.
 const sparedByLimits = `
 apiVersion: admission-gateway.io/v1alpha1
 kind: PolicyTest

@@ -99,7 +99,8 @@ func (n *node) describe(lostLines uint64) admin.Status {
 		States:       []admin.State{},
 		Certificates: []admin.Certificate{},
 		Lost: admin.Lost{
-			LogLines: lostLines, AuditEvents: []admin.Audit{}, Spans: n.tracer.Delivery().Lost(), MetricPushes: n.metrics.Push().Lost(),
+			LogLines: lostLines, AuditEvents: []admin.Audit{}, Spans: n.tracer.Delivery().Lost(),
+			MetricPushes: n.metrics.Push().Lost(),
 		},
 	}
 	if n.listening.Load() {
@@ -160,8 +161,10 @@ func (n *node) describeListeners() []admin.Listener {
 	all := []admin.Listener{}
 	for _, l := range n.gateway.Load().Listeners(closed) {
 		one := admin.Listener{
-			Name: l.Name, Addresses: l.Addresses, Protocol: "HTTP", Hosts: append([]string{}, l.Hosts...), AsksClients: l.AsksClients,
-			ProxyProtocol: l.HasProxyProtocol, RedirectsToHTTPS: l.Redirects, StrictTransport: l.StrictTransport, Routes: l.Routes, Problem: l.Problem,
+			Name: l.Name, Addresses: l.Addresses, Protocol: "HTTP", Hosts: append([]string{}, l.Hosts...),
+			AsksClients:   l.AsksClients,
+			ProxyProtocol: l.HasProxyProtocol, RedirectsToHTTPS: l.Redirects, StrictTransport: l.StrictTransport,
+			Routes: l.Routes, Problem: l.Problem,
 		}
 		if l.HasTLS {
 			one.Protocol = "HTTPS"
@@ -190,13 +193,16 @@ func (n *node) describeLimits() []admin.RateLimit {
 	}
 	for _, l := range m.Current().Limits().List() {
 		one := admin.RateLimit{
-			Name: l.Name, Mode: cmp.Or(string(l.Mode), string(ratelimit.Enforce)), Key: string(l.Key), HeaderName: l.HeaderName,
-			Verbs: l.Verbs, APIGroups: l.APIGroups, Resources: l.Resources, Namespaces: l.Namespaces,
+			Name: l.Name, Mode: cmp.Or(string(l.Mode), string(ratelimit.Enforce)), Key: string(l.Key),
+			HeaderName: l.HeaderName,
+			Verbs:      l.Verbs, APIGroups: l.APIGroups, Resources: l.Resources, Namespaces: l.Namespaces,
 			Requests: int64(l.Requests), PeriodSeconds: int64(l.Period.Seconds()), Burst: int64(l.Burst),
-			MaxInFlight: int64(l.InFlight.PerKey), MaxInFlightTotal: int64(l.InFlight.Total), QueueLength: int64(l.InFlight.QueueLength),
+			MaxInFlight: int64(l.InFlight.PerKey), MaxInFlightTotal: int64(l.InFlight.Total),
+			QueueLength: int64(l.InFlight.QueueLength),
 		}
 		if s := l.Sharing; s != nil {
-			one.Sharing = &admin.LimitSharing{WhenStoreUnavailable: string(s.WhenUnavailable), LeaseSize: int64(s.Lease)}
+			one.Sharing = &admin.LimitSharing{WhenStoreUnavailable: string(s.WhenUnavailable),
+				LeaseSize: int64(s.Lease)}
 		}
 		all = append(all, one)
 	}
@@ -206,8 +212,10 @@ func (n *node) describeLimits() []admin.RateLimit {
 // requestLimits shows operators what the configuration says of each request.
 func requestLimits(l *config.Limits) admin.RequestLimits {
 	return admin.RequestLimits{
-		BodyBytes: l.BodyBytes, HeaderBytes: int64(l.HeaderBytes), URIBytes: int64(l.URIBytes), Headers: int64(l.Headers),
-		JSONDepth: int64(l.JSONDepth), JSONNodes: int64(l.JSONNodes), Connections: int64(l.Connections), HeavyRequests: int64(l.HeavyRequests),
+		BodyBytes: l.BodyBytes, HeaderBytes: int64(l.HeaderBytes), URIBytes: int64(l.URIBytes),
+		Headers:   int64(l.Headers),
+		JSONDepth: int64(l.JSONDepth), JSONNodes: int64(l.JSONNodes), Connections: int64(l.Connections),
+		HeavyRequests: int64(l.HeavyRequests),
 	}
 }
 
@@ -225,7 +233,8 @@ func (n *node) describeOperations(s *admin.Status) {
 			}
 		}
 		s.Operations = append(s.Operations, admin.Operation{
-			Method: one.Method, Path: one.Path, Resource: one.Resource, Routes: append([]string{}, one.Routes(gateway.Routes)...), Holds: one.Holds(),
+			Method: one.Method, Path: one.Path, Resource: one.Resource,
+			Routes: append([]string{}, one.Routes(gateway.Routes)...), Holds: one.Holds(),
 		})
 	}
 }
@@ -247,11 +256,15 @@ func (n *node) describeTerms(s *admin.Status, at time.Time) {
 	terms := m.Current().Terms()
 	for _, p := range terms.Rollouts {
 		count := p.Count().Numbers()
-		one := admin.Rollout{Policy: p.Policy(), Enforced: p.In(at), Would: count.Would, Tried: count.Tried, Since: count.Since.UTC().Truncate(time.Second)}
+		one := admin.Rollout{Policy: p.Policy(), Enforced: p.In(at), Would: count.Would, Tried: count.Tried,
+			Since: count.Since.UTC().Truncate(time.Second)}
 		for _, o := range p.Count().Operations() {
-			shown := admin.RolloutOperation{Operation: strings.TrimSpace(o.Method + " " + o.Path), Would: o.Would, Tried: o.Tried, Unjudged: o.Unjudged}
+			shown := admin.RolloutOperation{Operation: strings.TrimSpace(o.Method + " " + o.Path), Would: o.Would,
+				Tried: o.Tried, Unjudged: o.Unjudged}
 			for _, e := range o.Examples {
-				shown.Examples = append(shown.Examples, admin.RolloutExample{Code: e.Code, Reason: e.Reason, Fields: e.Fields, Count: e.Count, Last: e.Last.UTC().Truncate(time.Second)})
+				shown.Examples = append(shown.Examples,
+					admin.RolloutExample{Code: e.Code, Reason: e.Reason, Fields: e.Fields, Count: e.Count,
+						Last: e.Last.UTC().Truncate(time.Second)})
 			}
 			one.Operations = append(one.Operations, shown)
 		}
@@ -259,7 +272,8 @@ func (n *node) describeTerms(s *admin.Status, at time.Time) {
 	}
 	slices.SortFunc(s.Rollouts, func(a, b admin.Rollout) int { return cmp.Compare(a.Policy, b.Policy) })
 	for _, e := range terms.Exceptions {
-		one := admin.Exception{Name: e.Name(), Policies: e.Policies(), Reason: e.Reason(), IsExpired: e.IsOver(at), Used: e.Used()}
+		one := admin.Exception{Name: e.Name(), Policies: e.Policies(), Reason: e.Reason(), IsExpired: e.IsOver(at),
+			Used: e.Used()}
 		one.Folder, one.Owner = m.Current().OriginOf("PolicyException", e.Name())
 		if end := e.Expires().UTC(); !e.Expires().IsZero() {
 			one.ExpireTime = &end
@@ -288,7 +302,8 @@ func (n *node) foresee(request string) admin.Forecast {
 		shown.Refusal = f.Refusal.Error()
 	}
 	if p := &f.Place; p.Upstream != "" || p.Route != "" {
-		shown.Route = &admin.Route{Name: p.Route, Host: p.Host, PathPrefix: cmp.Or(f.PathPrefix, "/"), Upstream: p.Upstream, Rule: p.Rule}
+		shown.Route = &admin.Route{Name: p.Route, Host: p.Host, PathPrefix: cmp.Or(f.PathPrefix, "/"),
+			Upstream: p.Upstream, Rule: p.Rule}
 		if p.Gateway != "" {
 			shown.Route.Listener = p.Gateway + "/" + p.Listener
 		}
@@ -328,7 +343,8 @@ func (n *node) foresee(request string) admin.Forecast {
 func applicabilities(phase string, from []resource.Applicability) (all []admin.Applicability) {
 	for _, o := range from {
 		all = append(all, admin.Applicability{
-			Phase: phase, Kind: o.Kind, Name: o.Name, Applies: string(o.Applies), Because: o.Because, Bindings: applicabilities("", o.Bindings),
+			Phase: phase, Kind: o.Kind, Name: o.Name, Applies: string(o.Applies), Because: o.Because,
+			Bindings: applicabilities("", o.Bindings),
 		})
 	}
 	return all
@@ -341,7 +357,8 @@ func (n *node) describePolicies() admin.Policies {
 		return admin.Policies{Files: []admin.PolicyFile{}, LastFailure: n.shown.refused.Load()}
 	}
 	set := m.Current()
-	p := admin.Policies{Generation: set.Generation(), Hash: set.Hash(), Files: []admin.PolicyFile{}, LastFailure: n.shown.refused.Load(), Bundles: n.describeBundles()}
+	p := admin.Policies{Generation: set.Generation(), Hash: set.Hash(), Files: []admin.PolicyFile{},
+		LastFailure: n.shown.refused.Load(), Bundles: n.describeBundles()}
 	if at := n.shown.loaded.Load(); at != nil {
 		p.LoadTime = at.UTC()
 	}

@@ -26,7 +26,8 @@ func startWithDescriptors(t *testing.T, limit int, args ...string) *process {
 		t.Skip("the descriptors of a process are counted in /proc")
 	}
 	p := newProcess(testutil.FreeAddress(t), testutil.FreeAddress(t), args...)
-	limited := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, limit)}, p.Args...)...)
+	limited := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, limit)},
+		p.Args...)...)
 	limited.Env, limited.Stderr = p.Env, p.log
 	p.Cmd = limited
 	p.start(t)
@@ -61,9 +62,9 @@ func (p *process) probe(path string) int {
 	return r.StatusCode
 }
 
-// TestDescriptorsOfProcess: idle clients that take all descriptors they can get keep the process from nothing else: it lives,
-// the admin listener answers on new connections, files are read again, and requests of connections that are there are served.
-// Further clients are told. With descriptors again all is as before, and the end is clean.
+// TestDescriptorsOfProcess: idle clients that take all descriptors they can get keep the process from nothing else: it
+// lives, the admin listener answers on new connections, files are read again, and requests of connections that are
+// there are served. Further clients are told. With descriptors again all is as before, and the end is clean.
 func TestDescriptorsOfProcess(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{64, 1024} {
@@ -75,7 +76,8 @@ func TestDescriptorsOfProcess(t *testing.T) {
 			}
 			file := write(t, "limit.yaml", limitPolicy)
 			config := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\n")
-			p := startWithDescriptors(t, limit, "--upstream", "http://"+addr, "--dialect", "plain", "--policies", file, "--config", config)
+			p := startWithDescriptors(t, limit, "--upstream", "http://"+addr, "--dialect", "plain", "--policies", file,
+				"--config", config)
 			if want := fmt.Sprintf(`msg="fewer file descriptors may be open than connections are configured" descriptors=%d`, limit); !strings.Contains(p.log.String(), want) {
 				t.Errorf("the log does not say %q", want)
 			}
@@ -112,12 +114,14 @@ func TestDescriptorsOfProcess(t *testing.T) {
 			// The last of the idle ones was turned away.
 			last := idle[len(idle)-1]
 			_ = last.SetDeadline(time.Now().Add(testutil.Patience))
-			if r, err := http.ReadResponse(bufio.NewReader(last), nil); err != nil || r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
+			if r, err := http.ReadResponse(bufio.NewReader(last), nil); err != nil || r.StatusCode != 503 ||
+				r.Header.Get("Retry-After") == "" {
 				t.Errorf("a client too many got %v, %v", r, err)
 			}
 			testutil.WriteFile(t, file, strings.Replace(limitPolicy, "requests: 50", "requests: 60", 1))
 			p.signal(t, syscall.SIGHUP)
-			testutil.Eventually(t, "the policies are read again", func() bool { return p.value(t, "gateway_policy_generation") == 2 })
+			testutil.Eventually(t, "the policies are read again",
+				func() bool { return p.value(t, "gateway_policy_generation") == 2 })
 			if got := p.value(t, "gateway_policy_reload_failure_total"); got != 0 {
 				t.Errorf("%d reloads failed", got)
 			}
@@ -125,7 +129,8 @@ func TestDescriptorsOfProcess(t *testing.T) {
 			for _, nc := range append(idle, held...) {
 				_ = nc.Close()
 			}
-			testutil.Eventually(t, "new clients are served", func() bool { return fetch("http://"+p.listen+"/v2/orders/o1").code == 200 })
+			testutil.Eventually(t, "new clients are served",
+				func() bool { return fetch("http://"+p.listen+"/v2/orders/o1").code == 200 })
 			mustServe()
 			p.signal(t, syscall.SIGTERM)
 			_ = early.Close()
@@ -136,8 +141,8 @@ func TestDescriptorsOfProcess(t *testing.T) {
 	}
 }
 
-// TestDescriptorsOfBackends: requests that take all descriptors for connections to the backend leave the admin listener its
-// own. Those beyond are answered 503 and do not speak against the backend.
+// TestDescriptorsOfBackends: requests that take all descriptors for connections to the backend leave the admin listener
+// its own. Those beyond are answered 503 and do not speak against the backend.
 func TestDescriptorsOfBackends(t *testing.T) {
 	t.Parallel()
 	api, addr := startBackend(t)
@@ -193,7 +198,8 @@ upstreams: [{name: default, dialect: Plain, endpoints: [http://`+addr+`], circui
 	testutil.Eventually(t, "served again", func() bool { return fetch("http://"+p.listen+"/v2/orders/o1").code == 404 })
 }
 
-// TestListenerFails: a listener that ends unexpectedly ends the process as SIGTERM does, with a drain, and with exit code 1.
+// TestListenerFails: a listener that ends unexpectedly ends the process as SIGTERM does, with a drain, and with exit
+// code 1.
 func TestListenerFails(t *testing.T) {
 	api, addr := startBackend(t)
 	arrived, release := make(chan struct{}), make(chan struct{})

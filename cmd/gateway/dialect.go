@@ -115,7 +115,8 @@ func mistaken(u *config.UpstreamSpec) error {
 		line = "--dialect Kubernetes"
 	}
 	return fmt.Errorf("%sthe upstream '%s' (%s) is a Kubernetes API server, by its answer to GET /version, and nothing says its dialect: write `%s`, "+
-		"or Plain if it is to be served as an ordinary API all the same", where, u.Name, strings.Join(u.Endpoints, ", "), line)
+		"or Plain if it is to be served as an ordinary API all the same", where, u.Name,
+		strings.Join(u.Endpoints, ", "), line)
 }
 
 // A dialectAnswer says how a backend answers GET /version.
@@ -130,7 +131,8 @@ const (
 func (d *dialects) askOne(ctx context.Context, name string) dialectAnswer {
 	ctx, cancel := context.WithTimeout(ctx, dialectTimeout)
 	defer cancel()
-	answer, err := d.backends.Backend(name, "/version").Send(ctx, state.Request{Method: "GET", Target: "/version", Limit: maxVersion})
+	answer, err := d.backends.Backend(name, "/version").Send(ctx,
+		state.Request{Method: "GET", Target: "/version", Limit: maxVersion})
 	var failed *upstream.Error
 	switch {
 	case errors.As(err, &failed) && failed.Kind == upstream.TooLarge:

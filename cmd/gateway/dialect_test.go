@@ -65,7 +65,8 @@ func TestBackendOfNoDialect(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			address := testutil.FreeAddress(t)
 			p := &process{listen: testutil.FreeAddress(t), admin: testutil.FreeAddress(t), log: &lockedBuffer{}}
-			p.Cmd = exec.Command(os.Args[0], "serve", "--listen", p.listen, "--admin", p.admin, "--upstream", "http://"+address)
+			p.Cmd = exec.Command(os.Args[0], "serve", "--listen", p.listen, "--admin", p.admin, "--upstream",
+				"http://"+address)
 			p.Env, p.Stderr = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1"), p.log
 			if err := p.Start(); err != nil {
 				t.Fatal(err)
@@ -75,7 +76,8 @@ func TestBackendOfNoDialect(t *testing.T) {
 			t.Cleanup(func() { _ = p.Process.Kill(); <-ended })
 			testutil.Eventually(t, "not ready for the backend alone", func() bool {
 				ready := p.get("/readyz?verbose")
-				return ready.code == 503 && strings.Contains(ready.body, "has not answered yet whether it is a Kubernetes API server") &&
+				return ready.code == 503 &&
+					strings.Contains(ready.body, "has not answered yet whether it is a Kubernetes API server") &&
 					strings.Contains(p.log.String(), "msg=serving")
 			})
 			l, err := net.Listen("tcp", address)
@@ -90,7 +92,8 @@ func TestBackendOfNoDialect(t *testing.T) {
 				return
 			}
 			<-ended
-			if code := p.ProcessState.ExitCode(); code != tt.exit || !strings.Contains(p.log.String(), "write `--dialect Kubernetes`") {
+			if code := p.ProcessState.ExitCode(); code != tt.exit ||
+				!strings.Contains(p.log.String(), "write `--dialect Kubernetes`") {
 				t.Errorf("exit code %d; log\n%s", code, p.log)
 			}
 		})
@@ -103,6 +106,8 @@ func TestStatedPlainBeforeAPIServer(t *testing.T) {
 	defer server.Close()
 	p := startServe(t, strings.TrimPrefix(server.URL, "http://"))
 	testutil.Eventually(t, "warned", func() bool {
-		return strings.Contains(p.log.String(), "level=WARN") && strings.Contains(p.log.String(), "a Kubernetes API server answers where the configuration says `dialect: Plain`")
+		return strings.Contains(p.log.String(), "level=WARN") &&
+			strings.Contains(p.log.String(),
+				"a Kubernetes API server answers where the configuration says `dialect: Plain`")
 	})
 }

@@ -37,8 +37,8 @@ func TestTutorials(t *testing.T) {
 	}
 }
 
-// TestOwnAPI follows the tutorial from a clone to an API of one's own, which takes one file and few commands. That make builds
-// the gateway is proved elsewhere; here it puts the program of the test in its place.
+// TestOwnAPI follows the tutorial from a clone to an API of one's own, which takes one file and few commands. That make
+// builds the gateway is proved elsewhere; here it puts the program of the test in its place.
 func TestOwnAPI(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
@@ -61,7 +61,8 @@ func TestOwnAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := doctest.Follow(page, doctest.Options{
-		Gateway: os.Args[0], Commands: map[string]string{"make": builder}, Env: []string{"GATEWAY_TEST_RUN_MAIN=1"}, Volatile: regexp.MustCompile(`in \d+\.\d+s`),
+		Gateway: os.Args[0], Commands: map[string]string{"make": builder}, Env: []string{"GATEWAY_TEST_RUN_MAIN=1"},
+		Volatile: regexp.MustCompile(`in \d+\.\d+s`),
 	}); err != nil {
 		t.Error(err)
 	}
@@ -201,11 +202,13 @@ func TestExamples(t *testing.T) {
 				if err := os.Mkdir(filepath.Join(filepath.Dir(file), "policies"), 0o700); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := config.Load(file, config.Flags{Pod: config.Pod{Host: "127.0.0.1", Port: "443"}}); err != nil {
+				if _, err := config.Load(file,
+					config.Flags{Pod: config.Pod{Host: "127.0.0.1", Port: "443"}}); err != nil {
 					t.Errorf("%s: %v", path, err)
 				}
 			case strings.HasPrefix(m[1], "apiVersion: tutorial.example.com/"): // an object, not a policy
-			case path == "../../docs/tutorial-ingress.md" && !strings.Contains(m[1], "admission-gateway.io/"): // a cluster's, as its test follows
+			case path == "../../docs/tutorial-ingress.md" && !strings.Contains(m[1], "admission-gateway.io/"):
+				// a cluster's, as its test follows
 			default:
 				policies++
 				// A page shows a part of a set: a binding, say, and its policy somewhere else.

@@ -12,12 +12,15 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// A watch of a described resource goes on while the gateway drains, and then ends as a complete answer: its client comes again, elsewhere.
+// A watch of a described resource goes on while the gateway drains, and then ends as a complete answer: its client
+// comes again, elsewhere.
 func TestWatchEndsOnSIGTERM(t *testing.T) {
 	api, addr := startBackend(t)
 	file := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 2\n")
-	p := startServe(t, addr, "--config", file, "--policies", "../../proxy/testdata/policies/widgets.yaml", "--policies", "../../proxy/testdata/policies/gadgets.yaml")
-	collections := []string{"/apis/example.com/v1/namespaces/team-a/widgets", "/apis/example.com/v1/namespaces/team-a/gadgets"}
+	p := startServe(t, addr, "--config", file, "--policies", "../../proxy/testdata/policies/widgets.yaml", "--policies",
+		"../../proxy/testdata/policies/gadgets.yaml")
+	collections := []string{"/apis/example.com/v1/namespaces/team-a/widgets",
+		"/apis/example.com/v1/namespaces/team-a/gadgets"}
 	watches := make([]*bufio.Reader, len(collections))
 	for i, path := range collections {
 		resp, err := http.Get("http://" + p.listen + path + "?watch=true")

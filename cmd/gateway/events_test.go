@@ -33,8 +33,8 @@ metadata: {name: users}
 spec: {upstream: shop, path: /shop/users, mode: Poll, periodSeconds: 3600, whenMissing: Fail}
 `
 
-// What happens to the gateway itself is recorded as Events about its Pod, at the backend that takes Events: a backend, a
-// collection and a bundle that fail, and policy files that are refused, and in force again.
+// What happens to the gateway itself is recorded as Events about its Pod, at the backend that takes Events: a backend,
+// a collection and a bundle that fail, and policy files that are refused, and in force again.
 func TestOwnEvents(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "gateways")
 	t.Setenv("POD_NAME", "gateway-0")
@@ -55,7 +55,8 @@ func TestOwnEvents(t *testing.T) {
 	files := t.TempDir()
 	policy := filepath.Join(files, "users.yaml")
 	testutil.WriteFile(t, policy, readsUsers)
-	p := startUnready(t, "", "--config", write(t, "gateway.yaml", fmt.Sprintf(ownEventsConfiguration, cluster.URL, files)))
+	p := startUnready(t, "", "--config",
+		write(t, "gateway.yaml", fmt.Sprintf(ownEventsConfiguration, cluster.URL, files)))
 	testutil.Eventually(t, "serving", func() bool { return strings.Contains(p.log.String(), "msg=serving") })
 	recorded := func(reason, severity, about, note string) {
 		t.Helper()
@@ -67,7 +68,8 @@ func TestOwnEvents(t *testing.T) {
 				if e.Reason != reason || e.Related.Kind+" "+e.Related.Name != about {
 					continue
 				}
-				if e.Namespace != "gateways" || e.Regarding.Kind != "Pod" || e.Regarding.Name != "gateway-0" || e.Type != severity || !strings.Contains(e.Note, note) {
+				if e.Namespace != "gateways" || e.Regarding.Kind != "Pod" || e.Regarding.Name != "gateway-0" ||
+					e.Type != severity || !strings.Contains(e.Note, note) {
 					t.Errorf("the event is %+v", e)
 				}
 				return true
@@ -76,7 +78,8 @@ func TestOwnEvents(t *testing.T) {
 		})
 	}
 	recorded("StateUnread", "Warning", "State /shop/users", "the state /shop/users cannot be read: ")
-	recorded("UpstreamFailed", "Warning", "Upstream shop", "upstream shop: the backend does not answer and is not asked for a while")
+	recorded("UpstreamFailed", "Warning", "Upstream shop",
+		"upstream shop: the backend does not answer and is not asked for a while")
 	recorded("BundleFailed", "Warning", "Bundle rules", "the bundle rules failed (Download): ")
 	testutil.WriteFile(t, policy, strings.Replace(readsUsers, "mode:", "moda:", 1))
 	recorded("PoliciesRejected", "Warning", "Policies files", "users.yaml:4:43: spec.moda: unknown field")

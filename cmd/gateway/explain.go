@@ -68,18 +68,23 @@ The exit code is 0 if the request would go to the backend, 1 if it is refused, 2
 		RunE: func(cmd *cobra.Command, paths []string) error { return flags.run(cmd, paths) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&flags.request.file, "filename", "f", "", "explain the write of the object in `FILE`, '-' for the standard input")
+	f.StringVarP(&flags.request.file, "filename", "f", "",
+		"explain the write of the object in `FILE`, '-' for the standard input")
 	f.StringVar(&flags.request.line, "request", "", "explain the request `LINE`, a method and a path; a URL in place of the path says the host too")
 	f.StringVarP(&flags.request.data, "data", "d", "", "the body of the request is `TEXT`, or the file after '@'")
-	f.StringArrayVarP(&flags.request.headers, "header", "H", nil, "the request has the header `NAME: VALUE`; may be given again")
+	f.StringArrayVarP(&flags.request.headers, "header", "H", nil,
+		"the request has the header `NAME: VALUE`; may be given again")
 	f.StringVar(&flags.request.user, "user", "", "the user `NAME` sends the request")
 	f.StringSliceVar(&flags.request.groups, "groups", nil, "the user is in `GROUPS`, beside system:authenticated")
 	f.StringVar(&flags.request.har, "har", "", "explain a request in the HTTP archive `FILE`")
 	f.IntVar(&flags.request.entry, "entry", 1, "explain the entry `N` of the archive, from 1")
-	f.StringVar(&flags.request.audit, "audit", "", "explain a request in the audit log `FILE`, by an event with its requestObject")
-	f.StringVar(&flags.request.id, "id", "", "explain the event with the auditID `ID`, instead of the first with an object")
+	f.StringVar(&flags.request.audit, "audit", "",
+		"explain a request in the audit log `FILE`, by an event with its requestObject")
+	f.StringVar(&flags.request.id, "id", "",
+		"explain the event with the auditID `ID`, instead of the first with an object")
 	f.StringVar(&flags.scene.old, "old", "", "the object in `FILE` is stored")
-	f.StringArrayVar(&flags.scene.params, "params", nil, "the objects in `FILE` are there for policies to refer to; may be given again")
+	f.StringArrayVar(&flags.scene.params, "params", nil,
+		"the objects in `FILE` are there for policies to refer to; may be given again")
 	f.StringArrayVar(&flags.scene.state, "state", nil, "the collection `NAME=FILE` of a StateSource has the objects in the file; may be given again")
 	f.StringVar(&flags.scene.config, "config", "", "lead the request by the gateway's configuration `FILE`: its routes, upstreams, limits and policies")
 	f.StringVar(&flags.scene.dialect, "dialect", "", "without --config, the backend is of the `DIALECT` Kubernetes or Plain; by default the one that suits the policies")
@@ -276,7 +281,8 @@ func (r *requestFlags) askRecorded(q *policytest.ExplainRequest, user *testcase.
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	q.Case.Request = &testcase.Request{Method: found.Method, Path: found.Target, ContentType: found.ContentType, Body: found.Body}
+	q.Case.Request = &testcase.Request{Method: found.Method, Path: found.Target, ContentType: found.ContentType,
+		Body: found.Body}
 	if _, host, hasHost := strings.Cut(found.Origin, "://"); hasHost {
 		q.Case.Request.Headers = map[string]string{"Host": host}
 	}

@@ -19,15 +19,15 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// floodedMemory is what the collector may use of a gateway that is flooded, and mostResident what the process takes then at
-// most, the program's own pages included.
+// floodedMemory is what the collector may use of a gateway that is flooded, and mostResident what the process takes
+// then at most, the program's own pages included.
 const (
 	floodedMemory = "256MiB"
 	mostResident  = 300 << 20
 )
 
-// TestFloods: clients that have requests worked on in vain, or do not read their answers, do not make the gateway take more
-// memory than it has. Probes are answered meanwhile, and a client from another address loses nothing.
+// TestFloods: clients that have requests worked on in vain, or do not read their answers, do not make the gateway take
+// more memory than it has. Probes are answered meanwhile, and a client from another address loses nothing.
 func TestFloods(t *testing.T) {
 	if testutil.Race {
 		t.Skip("the race detector takes more memory")
@@ -95,8 +95,8 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// watchFlooded looks at the memory of a gateway, asks whether it is alive, and sends requests from an address that floods
-// nothing, until the function is called.
+// watchFlooded looks at the memory of a gateway, asks whether it is alive, and sends requests from an address that
+// floods nothing, until the function is called.
 func watchFlooded(t *testing.T, p *process) (stop func() (most int64, slowest time.Duration, served int64)) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var most int64
@@ -110,7 +110,8 @@ func watchFlooded(t *testing.T, p *process) (stop func() (most int64, slowest ti
 		}
 	})
 	all.Go(func() {
-		client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}} // a probe that gives up kills the process
+		// a probe that gives up kills the process
+		client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}
 		defer client.CloseIdleConnections()
 		for ctx.Err() == nil {
 			begin := time.Now()
@@ -131,7 +132,8 @@ func watchFlooded(t *testing.T, p *process) (stop func() (most int64, slowest ti
 		protocols := new(http.Protocols)
 		protocols.SetUnencryptedHTTP2(true)
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}}
-		client := &http.Client{Timeout: testutil.Patience, Transport: &http.Transport{Protocols: protocols, DialContext: d.DialContext}}
+		client := &http.Client{Timeout: testutil.Patience,
+			Transport: &http.Transport{Protocols: protocols, DialContext: d.DialContext}}
 		defer client.CloseIdleConnections()
 		for ctx.Err() == nil {
 			if err := healthyRequest(client, p.listen); err != nil {

@@ -67,7 +67,8 @@ func (n *node) policyFolders(folders []policies.Folder) {
 	var shown []telemetry.PolicyFolder
 	for _, f := range folders {
 		if f.Owner != "" {
-			shown = append(shown, telemetry.PolicyFolder{Name: f.Name(), Owner: f.Owner, Hash: f.Hash, FailingSince: f.FailingSince})
+			shown = append(shown, telemetry.PolicyFolder{Name: f.Name(), Owner: f.Owner, Hash: f.Hash,
+				FailingSince: f.FailingSince})
 		}
 	}
 	n.metrics.PolicyFolders(shown)

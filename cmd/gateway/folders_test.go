@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestTeams: two teams have folders of their own. One writes a file with errors, while the other ships a change; then a new
-// process starts, without the files that were last good and with them.
+// TestTeams: two teams have folders of their own. One writes a file with errors, while the other ships a change; then a
+// new process starts, without the files that were last good and with them.
 func TestTeams(t *testing.T) {
 	_, backend := startBackend(t)
 	crd := func(group, size string) string {
@@ -33,8 +33,9 @@ spec:
 	const paths = "policies: {paths: [{path: a, owner: team-a, concerns: {groups: [a.example.com]}}, {path: b, owner: team-b, concerns: {groups: [b.example.com]}}]"
 	dir := testutil.WriteFiles(t, map[string]string{
 		"gateway.yaml": strings.Replace(head, "BACKEND", "'http://"+backend+"'", 1) + paths + "}\n",
-		"kept.yaml":    strings.Replace(head, "BACKEND", "'http://"+backend+"'", 1) + paths + ", lastGood: {path: kept, keyFile: key, maxAgeSeconds: 3600}}\n",
-		"key":          strings.Repeat("k", 32), "a/w.yaml": crd("a.example.com", "10"), "b/w.yaml": crd("b.example.com", "10"),
+		"kept.yaml": strings.Replace(head, "BACKEND", "'http://"+backend+"'", 1) + paths +
+			", lastGood: {path: kept, keyFile: key, maxAgeSeconds: 3600}}\n",
+		"key": strings.Repeat("k", 32), "a/w.yaml": crd("a.example.com", "10"), "b/w.yaml": crd("b.example.com", "10"),
 	})
 	const broken = "kind: ["
 	start := func(configuration string) *process {
@@ -47,8 +48,10 @@ spec:
 		t.Helper()
 		for _, group := range []string{"a.example.com", "b.example.com", "c.example.com"} {
 			made++
-			body := `{"apiVersion":"` + group + `/v1","kind":"Widget","metadata":{"name":"` + fmt.Sprint("w", made) + `"},"spec":{"size":20}}`
-			r, err := http.Post("http://"+p.listen+"/apis/"+group+"/v1/namespaces/team/widgets", "application/json", strings.NewReader(body))
+			body := `{"apiVersion":"` + group + `/v1","kind":"Widget","metadata":{"name":"` + fmt.Sprint("w", made) +
+				`"},"spec":{"size":20}}`
+			r, err := http.Post("http://"+p.listen+"/apis/"+group+"/v1/namespaces/team/widgets", "application/json",
+				strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +90,8 @@ spec:
 	expect(p, "all is good", 422, 422, 201)
 	const older = "the newest policy files of 'DIR/a' of 'team-a' have errors, and those that were last in force stay"
 	in := func(text string) string { return strings.ReplaceAll(text, "DIR", dir) }
-	change(p, "team-b ships a change, and team-a writes an error", in(older), "b/w.yaml", crd("b.example.com", "30"), "a/w.yaml", broken)
+	change(p, "team-b ships a change, and team-a writes an error", in(older), "b/w.yaml", crd("b.example.com", "30"),
+		"a/w.yaml", broken)
 	expect(p, "team-b ships a change, and team-a writes an error", 422, 201, 201)
 	if ready := p.get("/readyz"); ready.code != 200 {
 		t.Errorf("not ready: %+v", ready)
@@ -96,7 +100,8 @@ spec:
 		`gateway_policy_folder_failing_since_timestamp_seconds{folder="DIR/a",owner="team-a"} 1`,
 		`gateway_policy_folder_failing_since_timestamp_seconds{folder="DIR/b",owner="team-b"} 0`,
 	} {
-		testutil.Eventually(t, "the metrics have "+in(want), func() bool { return strings.Contains(p.get("/metrics").body, in(want)) })
+		testutil.Eventually(t, "the metrics have "+in(want),
+			func() bool { return strings.Contains(p.get("/metrics").body, in(want)) })
 	}
 
 	fresh := start("gateway.yaml")
@@ -109,9 +114,11 @@ spec:
 		`gateway_policy_folder_info{folder="DIR/a",hash="",owner="team-a"} 1`,
 		`gateway_policy_folder_refused_requests_total{folder="DIR/a",owner="team-a"} 1`,
 	} {
-		testutil.Eventually(t, "the metrics have "+in(want), func() bool { return strings.Contains(fresh.get("/metrics").body, in(want)) })
+		testutil.Eventually(t, "the metrics have "+in(want),
+			func() bool { return strings.Contains(fresh.get("/metrics").body, in(want)) })
 	}
-	if ready := fresh.get("/readyz?verbose"); ready.code != 200 || !strings.Contains(ready.body, in("requests for what they concern (the group 'a.example.com') are refused")) {
+	if ready := fresh.get("/readyz?verbose"); ready.code != 200 ||
+		!strings.Contains(ready.body, in("requests for what they concern (the group 'a.example.com') are refused")) {
 		t.Errorf("got %+v", ready)
 	}
 	// kill ends a process, which may write what was last good until then.
@@ -159,11 +166,13 @@ func TestCheckShowsOwners(t *testing.T) {
 		t.Fatalf("%+v", found)
 	}
 	for line := range strings.Lines(found.stdout) {
-		if isOwned := strings.HasSuffix(strings.TrimSpace(line), " (team-a)"); strings.HasPrefix(line, dir) && isOwned != strings.HasPrefix(line, filepath.Join(dir, "teams")) {
+		if isOwned := strings.HasSuffix(strings.TrimSpace(line), " (team-a)"); strings.HasPrefix(line, dir) &&
+			isOwned != strings.HasPrefix(line, filepath.Join(dir, "teams")) {
 			t.Errorf("got %s", line)
 		}
 	}
-	if !strings.Contains(found.stdout, filepath.Join(dir, "teams/a/other.yaml")) || !strings.Contains(found.stdout, filepath.Join(dir, "common/another.yaml")) {
+	if !strings.Contains(found.stdout, filepath.Join(dir, "teams/a/other.yaml")) ||
+		!strings.Contains(found.stdout, filepath.Join(dir, "common/another.yaml")) {
 		t.Errorf("got\n%s", found.stdout)
 	}
 	for _, name := range []string{"teams/a/limit.yaml", "teams/a/other.yaml", "common/another.yaml"} {
@@ -173,7 +182,8 @@ func TestCheckShowsOwners(t *testing.T) {
 	}
 	testutil.WriteFile(t, filepath.Join(dir, "teams/a/right.yaml"), ofTeam)
 	list := run("check", "--list", "--config", file)
-	if want := regexp.MustCompile(`(?m)^FOLDER +OWNER +CONCERNS\n` + regexp.QuoteMeta(filepath.Join(dir, "teams/a")) + ` +team-a +the group 'a\.example\.com'$`); !want.MatchString(list.stdout) {
+	if want := regexp.MustCompile(`(?m)^FOLDER +OWNER +CONCERNS\n` + regexp.QuoteMeta(filepath.Join(dir, "teams/a")) +
+		` +team-a +the group 'a\.example\.com'$`); !want.MatchString(list.stdout) {
 		t.Errorf("got %d\n%s\n%s", list.code, list.stdout, list.stderr)
 	}
 }

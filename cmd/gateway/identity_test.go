@@ -18,8 +18,10 @@ func TestNobodyIsAssumed(t *testing.T) {
 			"identity: {anonymous: Allow}\n": false,
 			"identity: {authenticators: [{requestHeader: {addresses: [127.0.0.1]}}]}\n": false,
 		} {
-			dir := testutil.WriteFiles(t, map[string]string{"limit.yaml": limit, "gateway.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n" +
-				"listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\nupstreams: [{name: a, endpoints: [http://127.0.0.1:1], dialect: " + dialect + "}]\npolicies: [limit.yaml]\n" + said})
+			dir := testutil.WriteFiles(t,
+				map[string]string{"limit.yaml": limit,
+					"gateway.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n" +
+						"listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\nupstreams: [{name: a, endpoints: [http://127.0.0.1:1], dialect: " + dialect + "}]\npolicies: [limit.yaml]\n" + said})
 			config := filepath.Join(dir, "gateway.yaml")
 			const problem = ": spec.key: reads who asks, but the configuration has no `identity`"
 			got := run("check", "--config", config)
@@ -29,7 +31,8 @@ func TestNobodyIsAssumed(t *testing.T) {
 			if !isRefused {
 				continue // it would start
 			}
-			if got := run("serve", "--config", config); got.code == 0 || !strings.Contains(got.stdout+got.stderr, problem) {
+			if got := run("serve", "--config", config); got.code == 0 ||
+				!strings.Contains(got.stdout+got.stderr, problem) {
 				t.Errorf("serve of %s with %q: %+v", dialect, said, got)
 			}
 		}

@@ -86,7 +86,8 @@ func idleOf(one *applicability.Inapplicable) admin.Idle {
 	if one.At.Line > 0 {
 		at = fmt.Sprintf("%s:%d:%d", at, one.At.Line, one.At.Column)
 	}
-	return admin.Idle{Kind: one.Kind, Name: one.Name, Reason: string(one.Reason), Place: at, Field: one.At.Field, Message: one.At.Message}
+	return admin.Idle{Kind: one.Kind, Name: one.Name, Reason: string(one.Reason), Place: at, Field: one.At.Field,
+		Message: one.At.Message}
 }
 
 // writeIdle writes the places of the policy files that apply to no request.

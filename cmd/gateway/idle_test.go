@@ -47,13 +47,15 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/version":
 		_, _ = io.WriteString(w, `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`)
 	case "/api":
-		_, _ = fmt.Fprintf(w, list, fmt.Sprintf(group, "", fmt.Sprintf(resource, "configmaps", "", "ConfigMap")+","+fmt.Sprintf(resource, "namespaces", "", "Namespace")))
+		_, _ = fmt.Fprintf(w, list, fmt.Sprintf(group, "", fmt.Sprintf(resource, "configmaps", "", "ConfigMap")+","+
+			fmt.Sprintf(resource, "namespaces", "", "Namespace")))
 	case "/apis":
 		if !hasWidgets {
 			_, _ = fmt.Fprintf(w, list, "")
 			return
 		}
-		_, _ = fmt.Fprintf(w, list, fmt.Sprintf(group, "example.com", fmt.Sprintf(resource, "widgets", "example.com", "Widget")))
+		_, _ = fmt.Fprintf(w, list,
+			fmt.Sprintf(group, "example.com", fmt.Sprintf(resource, "widgets", "example.com", "Widget")))
 	case "/api/v1/namespaces":
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Has("watch") {
@@ -120,8 +122,9 @@ metadata: {name: namespaces}
 spec: {resource: {apiVersion: v1, resource: namespaces, kind: Namespace}}
 `
 
-// TestIdle: what the policy files name and the API server does not have yet is logged, in the metrics, in gateway status and on
-// the status page, for as long as that is so. The gateway starts all the same. What can never apply and is meant is shown too.
+// TestIdle: what the policy files name and the API server does not have yet is logged, in the metrics, in gateway
+// status and on the status page, for as long as that is so. The gateway starts all the same. What can never apply and
+// is meant is shown too.
 func TestIdle(t *testing.T) {
 	api := &apiServer{namespaces: []string{"team-a"}, watch: make(chan string)}
 	backend := httptest.NewServer(api)
@@ -138,9 +141,11 @@ policies: {paths: [%q]}
 
 	const nothing = "applies to no request at the moment: no API server has "
 	idle := map[string]string{
-		"5:3":   "NoKind spec.paramKind: " + nothing + "the kind 'Widget' of 'example.com/v1'",
-		"7:5":   "NoNamespace spec.matchConstraints.namespaceSelector: " + nothing + "a Namespace that the selector selects",
-		"9:87":  "NoResource spec.matchConstraints.resourceRules[0].resources[0]: " + nothing + "the resource 'widgets' in the group 'example.com' and the version 'v1'",
+		"5:3": "NoKind spec.paramKind: " + nothing + "the kind 'Widget' of 'example.com/v1'",
+		"7:5": "NoNamespace spec.matchConstraints.namespaceSelector: " + nothing +
+			"a Namespace that the selector selects",
+		"9:87": "NoResource spec.matchConstraints.resourceRules[0].resources[0]: " + nothing +
+			"the resource 'widgets' in the group 'example.com' and the version 'v1'",
 		"22:49": "NoResource spec.match.resources[0]: " + nothing + "the resource 'widgets' in the group 'example.com'",
 		"22:97": "NoNamespace spec.match.namespaces[1]: " + nothing + "the Namespace 'team-b'",
 		"31:40": "Unused spec.match.resources[0]: matches nothing that the files describe: the group '' has no resource 'configmap'; did you mean `configmaps`?",
@@ -171,17 +176,20 @@ policies: {paths: [%q]}
 		testutil.Becomes(t, fmt.Sprint(want), func() string { got = shown(); return fmt.Sprint(got) })
 		metrics, status, page := p.get("/metrics").body, run("status", "--admin", p.admin).stdout, p.get("/").body
 		for reason, n := range counts {
-			if line := fmt.Sprintf("gateway_policy_idle_places{reason=%q} %d", reason, n); !strings.Contains(metrics, "\n"+line+"\n") {
+			if line := fmt.Sprintf("gateway_policy_idle_places{reason=%q} %d", reason, n); !strings.Contains(metrics,
+				"\n"+line+"\n") {
 				t.Errorf("the metrics lack %s", line)
 			}
 		}
 		for _, at := range left {
 			reason, because, _ := strings.Cut(idle[at], " ")
-			row := regexp.MustCompile(regexp.QuoteMeta(files+":"+at) + ` +` + reason + ` +` + regexp.QuoteMeta(because) + "\n")
+			row := regexp.MustCompile(regexp.QuoteMeta(files+":"+at) + ` +` + reason + ` +` +
+				regexp.QuoteMeta(because) + "\n")
 			if !row.MatchString(status) {
 				t.Errorf("gateway status lacks %s\n%s", row, status)
 			}
-			if !strings.Contains(page, `<td data-head="Place">`+files+":"+at+`</td><td data-head="Reason">`+reason+"</td>") {
+			if !strings.Contains(page, `<td data-head="Place">`+files+":"+at+`</td><td data-head="Reason">`+reason+
+				"</td>") {
 				t.Errorf("the page lacks the place %s", at)
 			}
 			if line := at + ": " + because; reason != "Unused" && !strings.Contains(p.log.String(), line) {
@@ -193,7 +201,8 @@ policies: {paths: [%q]}
 	api.watch <- "team-b"
 	expect("5:3", "9:87", "22:49", "31:40")
 	api.defineWidgets()
-	r, err := http.Post("http://"+p.listen+"/apis/example.com/v1/namespaces/team-b/widgets", "application/json", strings.NewReader(`{}`))
+	r, err := http.Post("http://"+p.listen+"/apis/example.com/v1/namespaces/team-b/widgets", "application/json",
+		strings.NewReader(`{}`))
 	if err != nil || r.Body.Close() != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,9 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// TestInForce checks each set-up of the golden files: what can never apply is found, with its line and column, and what can is
-// accepted without a word. A gateway starts with exactly what check finds no error in. -update writes the findings down.
+// TestInForce checks each set-up of the golden files: what can never apply is found, with its line and column, and what
+// can is accepted without a word. A gateway starts with exactly what check finds no error in. -update writes the
+// findings down.
 //
 // A golden file begins with files that its cases share. A case names those that it takes (`with:`), what it replaces in
 // them (`set: old => new`), and has files of its own. The configuration is gateway.yaml; all other files are policies.
@@ -150,7 +151,8 @@ func (c *setUp) judged(t *testing.T, shared *setUp) string {
 		if err != nil || strings.HasPrefix(name, "..") {
 			name = filepath.Base(f.File)
 		}
-		fmt.Fprintf(&b, "%s:%d:%d: %s: %s: %s\n", name, f.Line, f.Column, f.Severity, f.Field, strings.ReplaceAll(f.Message, policyDir+"/", ""))
+		fmt.Fprintf(&b, "%s:%d:%d: %s: %s: %s\n", name, f.Line, f.Column, f.Severity, f.Field,
+			strings.ReplaceAll(f.Message, policyDir+"/", ""))
 	}
 	if len(args) > 3 {
 		if starts := startsWith(t, args[4], policyDir); starts == hasErrors {

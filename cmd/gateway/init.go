@@ -72,19 +72,22 @@ requests.`,
 	choices(cmd, "backend", dialectNames()...)
 	choices(cmd, "enforce", "Warn", "Deny")
 	cmd.Flags().StringVar(&flags.from, "from", "", "write policies for the OpenAPI document or the HTTP archive in the `FILE`, or the document at the URL")
-	cmd.Flags().BoolVar(&flags.isVendors, "vendor", false, "the document of --from is not the team's own; that of a URL never is")
+	cmd.Flags().BoolVar(&flags.isVendors, "vendor", false,
+		"the document of --from is not the team's own; that of a URL never is")
 	return cmd
 }
 
 func (f *initFlags) write(cmd *cobra.Command, dir string) error {
 	in := bufio.NewReader(cmd.InOrStdin())
-	backend, err := choose(cmd, in, f.backend, "--backend", "Is the backend a Kubernetes API server, or an ordinary (plain) API?", "Kubernetes", "Plain")
+	backend, err := choose(cmd, in, f.backend, "--backend",
+		"Is the backend a Kubernetes API server, or an ordinary (plain) API?", "Kubernetes", "Plain")
 	if err != nil {
 		return err
 	}
 	action := "Deny"
 	if backend == "Kubernetes" || f.enforce != "" {
-		if action, err = choose(cmd, in, f.enforce, "--enforce", "Shall the policies warn at first, or deny?", "Warn", "Deny"); err != nil {
+		if action, err = choose(cmd, in, f.enforce, "--enforce", "Shall the policies warn at first, or deny?", "Warn",
+			"Deny"); err != nil {
 			return err
 		}
 	}
@@ -116,7 +119,8 @@ func writeAll(dir string, files map[string][]byte) error {
 	names := slices.Sorted(maps.Keys(files))
 	for _, name := range names {
 		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			return usageError("'%s' exists already, and nothing is overwritten: name another folder", filepath.Join(dir, name))
+			return usageError("'%s' exists already, and nothing is overwritten: name another folder",
+				filepath.Join(dir, name))
 		}
 	}
 	for _, name := range names {

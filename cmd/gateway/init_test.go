@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestInit: the configuration that `gateway init` writes serves the policies beside it: nothing is wrong with them together.
+// TestInit: the configuration that `gateway init` writes serves the policies beside it: nothing is wrong with them
+// together.
 func TestInit(t *testing.T) {
 	for _, backend := range []string{"Kubernetes", "Plain"} {
 		for _, action := range []string{"Warn", "Deny"} {

@@ -92,7 +92,8 @@ func readArchive(name string) (data []byte, err error) {
 		return nil, err
 	}
 	if len(data) > scaffold.MaxArchive {
-		return nil, fmt.Errorf("'%s' is an archive of more than %d bytes: record less at a time", name, scaffold.MaxArchive)
+		return nil, fmt.Errorf("'%s' is an archive of more than %d bytes: record less at a time", name,
+			scaffold.MaxArchive)
 	}
 	return data, nil
 }
@@ -112,7 +113,8 @@ func (f *initFlags) writeMade(cmd *cobra.Command, dir string, made *scaffold.Pol
 	if _, isURL := addressOf(f.from); f.isVendors || isURL {
 		check += " --strict=false" // the team cannot mend what the document lacks
 	}
-	cmd.Printf("%s written, %s among them.\n\n  %s %s\n", quote.Count(len(files), "file"), quote.Count(made.Cases, "test case"), check, dir)
+	cmd.Printf("%s written, %s among them.\n\n  %s %s\n", quote.Count(len(files), "file"),
+		quote.Count(made.Cases, "test case"), check, dir)
 	if made.Cases > 0 {
 		cmd.Printf("  gateway test %s\n", dir)
 	}
@@ -146,7 +148,8 @@ func (f *initFlags) document(dir string) (d *scaffold.Document, copied map[strin
 		return nil, nil, fmt.Errorf("'%s' must be a file", f.from)
 	}
 	if !source.IsManifest(f.from) {
-		return nil, nil, fmt.Errorf("'%s' must be a file whose name ends in '.yaml', '.yml' or '.json', or a URL", f.from)
+		return nil, nil, fmt.Errorf("'%s' must be a file whose name ends in '.yaml', '.yml' or '.json', or a URL",
+			f.from)
 	}
 	read := source.Read([]string{f.from}, &source.Progress{})
 	name := filepath.Clean(f.from)

@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestLastGoodStart: while the files have errors, a new process begins with those that were in force, enforces them, and
-// shows the errors. One without the volume, or with another key, does not start.
+// TestLastGoodStart: while the files have errors, a new process begins with those that were in force, enforces them,
+// and shows the errors. One without the volume, or with another key, does not start.
 func TestLastGoodStart(t *testing.T) {
 	t.Parallel()
 	_, backend := startBackend(t)
@@ -68,10 +68,12 @@ drainSeconds: 0
 
 	for _, c := range []struct{ name, text, want string }{
 		{"key", strings.Repeat("x", 32), "may not be used: it was not written with the key of `keyFile`"},
-		{"key", "short", "policies.lastGood.keyFile: the key in " + filepath.Join(dir, "key") + " must have at least 32 bytes"},
+		{"key", "short", "policies.lastGood.keyFile: the key in " + filepath.Join(dir, "key") +
+			" must have at least 32 bytes"},
 	} {
 		put(c.name, c.text)
-		if got := run("serve", "--config", configuration, "--listen", listen, "--admin", admin); got.code != 2 || !strings.Contains(got.stderr, c.want) {
+		if got := run("serve", "--config", configuration, "--listen", listen, "--admin", admin); got.code != 2 ||
+			!strings.Contains(got.stderr, c.want) {
 			t.Errorf("got %+v, want %s", got, c.want)
 		}
 	}

@@ -22,7 +22,8 @@ func TestOnlyTestsHaveOPAsRunner(t *testing.T) {
 	}
 	for _, p := range packages {
 		path, ok := strings.CutPrefix(p, opa)
-		if ok && (path == "v1/tester" || path == "v1/rego" || strings.Contains(path, "compiler/wasm") || strings.Contains(path, "resolver/wasm")) {
+		if ok && (path == "v1/tester" || path == "v1/rego" || strings.Contains(path, "compiler/wasm") ||
+			strings.Contains(path, "resolver/wasm")) {
 			t.Errorf("the program has %s", p)
 		}
 	}

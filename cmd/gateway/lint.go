@@ -61,7 +61,8 @@ line is wrong.`,
 	}
 	flags.output.register(cmd)
 	cmd.Flags().StringSliceVar(&flags.against, "against", nil, "compare with the old version of the files in `PATH`")
-	cmd.Flags().StringVar(&flags.exceptions, "exceptions", defaultExceptions, "let the findings pass that `FILE` has reasons for")
+	cmd.Flags().StringVar(&flags.exceptions, "exceptions", defaultExceptions,
+		"let the findings pass that `FILE` has reasons for")
 	cmd.Flags().BoolVar(&flags.fix, "fix", false, "mend what takes no decision")
 	cmd.Flags().BoolVar(&flags.rules, "rules", false, "list the rules")
 	return cmd

@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// writeList writes the operations that the files describe, and the checks of each. With a configuration it says by which
-// routes they are reached.
+// writeList writes the operations that the files describe, and the checks of each. With a configuration it says by
+// which routes they are reached.
 func writeList(cmd *cobra.Command, paths []string, file string) error {
 	files := source.Read(paths, &source.Progress{})
 	gateway := policies.Gateway{}
@@ -34,7 +34,8 @@ func writeList(cmd *cobra.Command, paths []string, file string) error {
 	var w, out bytes.Buffer
 	fmt.Fprint(&w, "METHOD\tPATH\tRESOURCE\tROUTES\tHOLDS\n")
 	for _, one := range set.DescribedOperations(gateway.LocalLocks) {
-		fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\n", one.Method, one.Path, cmp.Or(one.Resource, "-"), cmp.Or(strings.Join(one.Routes(gateway.Routes), ", "), "-"), one.Holds())
+		fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\n", one.Method, one.Path, cmp.Or(one.Resource, "-"),
+			cmp.Or(strings.Join(one.Routes(gateway.Routes), ", "), "-"), one.Holds())
 	}
 	var idle []admin.Idle
 	for _, one := range set.Applicability().MayNotApply() {

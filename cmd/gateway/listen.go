@@ -17,7 +17,8 @@ import (
 // errInUse is the error of an address on which something listens.
 var errInUse = errors.New("another program does already")
 
-// listenOn listens on a TCP address, also one that a gateway which drains still listens on, or says in a sentence why not and which flag chooses another.
+// listenOn listens on a TCP address, also one that a gateway which drains still listens on, or says in a sentence why
+// not and which flag chooses another.
 func listenOn(claims *handover.Claims, address, flag string) (*handover.Listener, error) {
 	l, err := claims.Listen(address)
 	var dns *net.DNSError
@@ -32,7 +33,8 @@ func listenOn(claims *handover.Claims, address, flag string) (*handover.Listener
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, fmt.Errorf("cannot listen on %s: this machine does not have that address; choose another with %s", address, flag)
 	case errors.As(err, &dns):
-		return nil, fmt.Errorf("cannot listen on %s: no address is known for '%s'; choose another with %s", address, dns.Name, flag)
+		return nil, fmt.Errorf("cannot listen on %s: no address is known for '%s'; choose another with %s", address,
+			dns.Name, flag)
 	case errors.As(err, &form):
 		return nil, usageError("%s: must be a host and a port such as '127.0.0.1:8080', not '%s'", flag, address)
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestLogSchema: in all that a gateway says in JSON, of requests, reloads, failing backends, faults of clients and its end, each
-// line begins with the time, the level and the message by the same keys, has no key twice, and a key has values of one type.
+// TestLogSchema: in all that a gateway says in JSON, of requests, reloads, failing backends, faults of clients and its
+// end, each line begins with the time, the level and the message by the same keys, has no key twice, and a key has
+// values of one type.
 func TestLogSchema(t *testing.T) {
 	t.Parallel()
 	_, backend := startBackend(t)
@@ -38,7 +39,8 @@ telemetry: {log: {format: JSON, level: Debug, requests: All}}
 	p := startUnready(t, "", "--config", file)
 	says := func(message string) {
 		t.Helper()
-		testutil.Eventually(t, "the log says "+message, func() bool { return strings.Contains(p.log.String(), `"msg":"`+message) })
+		testutil.Eventually(t, "the log says "+message,
+			func() bool { return strings.Contains(p.log.String(), `"msg":"`+message) })
 	}
 	testutil.Eventually(t, "ready", func() bool { return p.get("/readyz").code == 200 })
 	for _, path := range []string{"/v2/things", "/v2/things", "/dead/a", "/dead/a"} {

@@ -1,5 +1,5 @@
-// Gateway puts Kubernetes' API conventions in front of any JSON API: defaults, validation with good messages, a protected
-// status, PATCH, Status errors, fair rate limits. Each subcommand has a file of its own.
+// Gateway puts Kubernetes' API conventions in front of any JSON API: defaults, validation with good messages, a
+// protected status, PATCH, Status errors, fair rate limits. Each subcommand has a file of its own.
 package main
 
 import (

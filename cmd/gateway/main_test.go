@@ -65,7 +65,8 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 	twice := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nlisten: 127.0.0.1:0\nlisten: 127.0.0.1:1\n")
 	policy := write(t, "limit.yaml", strings.Replace(limitPolicy, "requests: 50", "requests: -1", 1))
 	serve := func(args ...string) []string {
-		return append([]string{"serve", "--admin", "127.0.0.1:0", "--listen", "localhost:0", "--upstream", "http://127.0.0.1:9"}, args...)
+		return append([]string{"serve", "--admin", "127.0.0.1:0", "--listen", "localhost:0", "--upstream",
+			"http://127.0.0.1:9"}, args...)
 	}
 	for _, c := range []struct {
 		args   []string
@@ -82,10 +83,14 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		{serve("--dialect", "Soap"), "gateway serve: --dialect: must be 'Kubernetes' or 'Plain', not 'Soap'\n"},
 		{serve("--upstream", "localhost"), "gateway serve: --upstream: must be a URL such as 'http://127.0.0.1:9000', not 'localhost'\n"},
 		{serve("--policies", "/nowhere"), "gateway serve: the policy files have errors:\n/nowhere: must be a file or directory that can be read: no such file or directory\n"},
-		{serve("--policies", policy), "gateway serve: the policy files have errors:\n" + policy + ":7:3: spec.requests: Invalid value: -1: must be greater than or equal to 1\n"},
-		{[]string{"serve", "--config", "/nowhere.yaml"}, "gateway serve: /nowhere.yaml: may not be read: no such file or directory\n"},
-		{[]string{"serve", "--config", typo}, "gateway serve: " + typo + ":4: upstrems: unknown field; did you mean `upstreams`?\n"},
-		{[]string{"serve", "--config", twice}, "gateway serve: " + twice + ":4: listen: must not be set twice; it is set on line 3 already\n"},
+		{serve("--policies", policy), "gateway serve: the policy files have errors:\n" + policy +
+			":7:3: spec.requests: Invalid value: -1: must be greater than or equal to 1\n"},
+		{[]string{"serve", "--config", "/nowhere.yaml"},
+			"gateway serve: /nowhere.yaml: may not be read: no such file or directory\n"},
+		{[]string{"serve", "--config", typo}, "gateway serve: " + typo +
+			":4: upstrems: unknown field; did you mean `upstreams`?\n"},
+		{[]string{"serve", "--config", twice}, "gateway serve: " + twice +
+			":4: listen: must not be set twice; it is set on line 3 already\n"},
 		{[]string{"help", "policies"}, "gateway help: there is no command 'policies'; 'gateway --help' lists them\n"},
 		{[]string{"help", "serve", "policies"}, "gateway help: there is no command 'serve policies'; 'gateway --help' lists them\n"},
 		{[]string{"demo", "now"}, "gateway demo: unexpected argument 'now'; 'gateway demo --help' shows what can be given\n"},
@@ -116,14 +121,16 @@ func TestAddressInUse(t *testing.T) {
 		{[]string{"serve", "--upstream", "http://127.0.0.1:9", "--listen", used, "--admin", "127.0.0.1:0"}, "--listen"},
 	} {
 		got := run(c.args...)
-		want := "gateway " + c.args[0] + ": cannot listen on " + used + ": another program does already; choose another address with " + c.flag + "\n"
+		want := "gateway " + c.args[0] + ": cannot listen on " + used +
+			": another program does already; choose another address with " + c.flag + "\n"
 		if got.code != 1 || !strings.HasSuffix(got.stderr, want) || got.stdout != "" {
 			t.Errorf("gateway %s: %+v, want code 1 and\n%s", strings.Join(c.args, " "), got, want)
 		}
 	}
 }
 
-// TestJSONLog: where the log is JSON every line is an object of texts, numbers and booleans, the last words of the process too.
+// TestJSONLog: where the log is JSON every line is an object of texts, numbers and booleans, the last words of the
+// process too.
 func TestJSONLog(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -153,7 +160,8 @@ telemetry: {log: {format: JSON}}
 			}
 		}
 	}
-	if cause, _ := last["cause"].(string); got.code != 1 || last["level"] != "ERROR" || last["msg"] != "the gateway ends" || !strings.Contains(cause, "another program does already") {
+	if cause, _ := last["cause"].(string); got.code != 1 || last["level"] != "ERROR" ||
+		last["msg"] != "the gateway ends" || !strings.Contains(cause, "another program does already") {
 		t.Errorf("it ended with %d and %v", got.code, last)
 	}
 }
@@ -167,9 +175,13 @@ func TestCheck(t *testing.T) {
 		want  result
 	}{
 		{[]string{good}, result{0, "", ""}},
-		{[]string{"../../policies/library", "../../deploy/kustomize/ingress/policies.yaml"}, result{0, inDocuments, ""}},
-		{[]string{bad}, result{1, bad + ":5:1: spec.headerName: Required value: must be set when `key` is 'Header'\n", "gateway check: 1 error, 0 warnings\n"}},
-		{[]string{good, bad}, result{1, bad + ":4:3: metadata.name: must be unique; RateLimitPolicy 'per-client' is in " + good + ":4 already\n", "gateway check: 1 error, 0 warnings\n"}},
+		{[]string{"../../policies/library", "../../deploy/kustomize/ingress/policies.yaml"},
+			result{0, inDocuments, ""}},
+		{[]string{bad}, result{1, bad + ":5:1: spec.headerName: Required value: must be set when `key` is 'Header'\n",
+			"gateway check: 1 error, 0 warnings\n"}},
+		{[]string{good, bad},
+			result{1, bad + ":4:3: metadata.name: must be unique; RateLimitPolicy 'per-client' is in " + good +
+				":4 already\n", "gateway check: 1 error, 0 warnings\n"}},
 	} {
 		got := run(append([]string{"check"}, c.paths...)...)
 		if got != c.want {
@@ -192,7 +204,8 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	serve := run("serve", "--help").stdout
-	for _, flag := range []string{"--config FILE", "--listen ADDR", "--upstream URL", "--dialect DIALECT", "--policies PATH", "--admin ADDR"} {
+	for _, flag := range []string{"--config FILE", "--listen ADDR", "--upstream URL", "--dialect DIALECT",
+		"--policies PATH", "--admin ADDR"} {
 		if !strings.Contains(serve, flag) {
 			t.Errorf("gateway serve --help does not show %s:\n%s", flag, serve)
 		}
@@ -251,7 +264,8 @@ func TestVersionOfBuild(t *testing.T) {
 	if want := `-tags grpcnotrace -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$(tools/version.sh)"`; !strings.Contains(string(dockerfile), want) {
 		t.Errorf("deploy/Dockerfile does not build with %s", want)
 	}
-	made, err := exec.Command("make", "-C", "../..", "--no-print-directory", "-n", "build", "VERSION=v1.2.3").CombinedOutput()
+	made, err := exec.Command("make", "-C", "../..", "--no-print-directory", "-n", "build",
+		"VERSION=v1.2.3").CombinedOutput()
 	if want := `-tags grpcnotrace -trimpath -buildvcs=false -ldflags="-s -w -X main.release=v1.2.3"`; err != nil || !strings.Contains(string(made), want) {
 		t.Errorf("make build runs %s, %v; want %s in it", made, err, want)
 	}
@@ -259,9 +273,12 @@ func TestVersionOfBuild(t *testing.T) {
 	repository := t.TempDir()
 	git := func(args ...string) {
 		t.Helper()
-		cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"}, args...)...)
+		cmd := exec.Command("git",
+			append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"},
+				args...)...)
 		cmd.Dir = repository
-		cmd.Env = append(os.Environ(), "GIT_AUTHOR_DATE=2026-01-14T10:12:44+01:00", "GIT_COMMITTER_DATE=2026-01-14T10:12:44+01:00")
+		cmd.Env = append(os.Environ(), "GIT_AUTHOR_DATE=2026-01-14T10:12:44+01:00",
+			"GIT_COMMITTER_DATE=2026-01-14T10:12:44+01:00")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
@@ -292,11 +309,13 @@ func TestVersionOfBuild(t *testing.T) {
 	if got := version(); got != "v0.3.0" {
 		t.Errorf("the version is %q, want the tag", got)
 	}
-	copied := filepath.Join(t.TempDir(), "copied") // as a container image is built: the index knows other files of the same content
+	// as a container image is built: the index knows other files of the same content
+	copied := filepath.Join(t.TempDir(), "copied")
 	if err := os.CopyFS(copied, os.DirFS(repository)); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("../../tools/version.sh", copied).Output(); err != nil || strings.TrimSpace(string(out)) != "v0.3.0" {
+	if out, err := exec.Command("../../tools/version.sh", copied).Output(); err != nil ||
+		strings.TrimSpace(string(out)) != "v0.3.0" {
 		t.Errorf("of a copy the version is %q, %v", out, err)
 	}
 	change("b")

@@ -27,7 +27,8 @@ gateway, and the month, or the one of SOURCE_DATE_EPOCH if it is set, so that a 
 				return err
 			}
 			prepareForMan(cmd.Root())
-			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Source: "gateway " + version(), Manual: "Admission Gateway"}, args[0])
+			return doc.GenManTree(cmd.Root(),
+				&doc.GenManHeader{Source: "gateway " + version(), Manual: "Admission Gateway"}, args[0])
 		},
 	}
 }

@@ -45,8 +45,10 @@ func container(t *testing.T, name string) corev1.Container {
 // TestDeployedMemory: what the folders let requests hold fits their containers, beside as much for everything else, and
 // holds the largest body. No GOMEMLIMIT is set, because the gateway keeps Go's collector below nine tenths by itself.
 func TestDeployedMemory(t *testing.T) {
-	for folder, deployment := range map[string]string{"ingress": "ingress/deployment.yaml", "apiserver": "ingress/deployment.yaml", "sidecar": "sidecar/patch.yaml"} {
-		c, err := config.Load(filepath.Join(kustomize, folder, "gateway.yaml"), config.Flags{Pod: config.Pod{Host: "10.96.0.1", Port: "443"}})
+	for folder, deployment := range map[string]string{"ingress": "ingress/deployment.yaml",
+		"apiserver": "ingress/deployment.yaml", "sidecar": "sidecar/patch.yaml"} {
+		c, err := config.Load(filepath.Join(kustomize, folder, "gateway.yaml"),
+			config.Flags{Pod: config.Pod{Host: "10.96.0.1", Port: "443"}})
 		if err != nil {
 			t.Errorf("%s: %v", folder, err)
 			continue
@@ -57,7 +59,8 @@ func TestDeployedMemory(t *testing.T) {
 			t.Errorf("%s: requests may hold %d bytes, more than %d, half of what the collector may use of a container of %d", folder, got, most, bytes)
 		}
 		if most := bytes - bytes/10; memory.Collectable(bytes) > most {
-			t.Errorf("%s: the collector may use %d bytes, more than %d, nine tenths of the container", folder, memory.Collectable(bytes), most)
+			t.Errorf("%s: the collector may use %d bytes, more than %d, nine tenths of the container", folder,
+				memory.Collectable(bytes), most)
 		}
 		for _, e := range pod.Env {
 			if e.Name == "GOMEMLIMIT" {
@@ -67,13 +70,15 @@ func TestDeployedMemory(t *testing.T) {
 		if shortage := c.Limits.Shortage(); shortage != "" {
 			t.Errorf("%s: %s", folder, shortage)
 		}
-		if got := run("check", "--config", filepath.Join(kustomize, folder, "gateway.yaml"), filepath.Join(kustomize, "ingress", "policies.yaml")); strings.Contains(got.stdout+got.stderr, "limits") {
+		if got := run("check", "--config", filepath.Join(kustomize, folder, "gateway.yaml"),
+			filepath.Join(kustomize, "ingress", "policies.yaml")); strings.Contains(got.stdout+got.stderr, "limits") {
 			t.Errorf("%s: %+v", folder, got)
 		}
 	}
 }
 
-// TestCheckSaysWhatDoesNotFit: a configuration whose largest body does not fit its memory is warned of, in check and at the start.
+// TestCheckSaysWhatDoesNotFit: a configuration whose largest body does not fit its memory is warned of, in check and at
+// the start.
 func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "gateway.yaml")
 	text := "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nupstreams: [{name: a, endpoints: [http://127.0.0.1:9]}]\nlimits: {bodiesInFlightBytes: 50000000}\n"
@@ -81,10 +86,12 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 	want := file + ":4:1: limits: warning: a body of `limits.bodyBytes` (3145728) with `limits.jsonNodes` (1048576) values takes about 74099370 bytes, " +
 		"which is more than the 43750000 that `limits.bodiesInFlightBytes` (50000000) leaves to one request: such a body is refused with 503 however " +
 		"often it is sent; give the gateway more memory, raise `limits.bodiesInFlightBytes`, or lower `limits.jsonNodes`"
-	if got := run("check", "--config", file, filepath.Join(kustomize, "ingress", "policies.yaml")); got.code != 1 || strings.TrimSpace(got.stdout) != want {
+	if got := run("check", "--config", file, filepath.Join(kustomize, "ingress", "policies.yaml")); got.code != 1 ||
+		strings.TrimSpace(got.stdout) != want {
 		t.Errorf("got  %+v\nwant %s", got, want)
 	}
-	if p := startServe(t, "127.0.0.1:9", "--config", file); !strings.Contains(p.log.String(), "the memory for requests is short") {
+	if p := startServe(t, "127.0.0.1:9", "--config", file); !strings.Contains(p.log.String(),
+		"the memory for requests is short") {
 		t.Errorf("the log does not say it: %s", p.log)
 	}
 }
@@ -143,8 +150,9 @@ spec:
   schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// TestBombs sends sixty bombs of each class at once to a gateway with the limits that the sidecar ships, in the memory that
-// its container has, while other clients read and write little: they are all served, and the memory stays within the container.
+// TestBombs sends sixty bombs of each class at once to a gateway with the limits that the sidecar ships, in the memory
+// that its container has, while other clients read and write little: they are all served, and the memory stays within
+// the container.
 func TestBombs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -163,7 +171,8 @@ func TestBombs(t *testing.T) {
 	classes := []struct{ name, expression, method, contentType, body string }{
 		{"values", "", "POST", "application/json", object(`"l":` + ones)},
 		{"maps", "object.l.map(x, x).size() == 0", "POST", "application/json", object(`"l":` + ones)},
-		{"loops", "object.l.all(x, object.l.all(y, x == y))", "POST", "application/json", object(`"l":[` + strings.Repeat("1,", 3000) + `1]`)},
+		{"loops", "object.l.all(x, object.l.all(y, x == y))", "POST", "application/json",
+			object(`"l":[` + strings.Repeat("1,", 3000) + `1]`)},
 		{"matches", "object.text.findAll('a').size() == 0", "POST", "application/json", text},
 		{"pieces", "object.text.split('a').size() == 0", "POST", "application/json", text},
 		{"joins", "object.l.map(x, '').join(object.text).size() == 0", "POST", "application/json",
@@ -254,7 +263,8 @@ func TestBombs(t *testing.T) {
 		})
 	}
 	small.stop()
-	testutil.Eventually(t, "all memory given back", func() bool { return gauge(p.get("/metrics").body, "gateway_request_bodies_in_flight_bytes") == 0 })
+	testutil.Eventually(t, "all memory given back",
+		func() bool { return gauge(p.get("/metrics").body, "gateway_request_bodies_in_flight_bytes") == 0 })
 	heap, charged := watch()
 	t.Logf("at most %d MiB of memory of its own, %d MiB charged; small requests took %v at most, 99 of 100 %v", heap>>20, charged>>20, small.slowest(1), small.slowest(0.99))
 	if heap > memoryLimit {

@@ -15,17 +15,21 @@ import (
 
 // sourcesOfMessages are the files whose messages clients of documented operations meet, beside the failures of schemas.
 var sourcesOfMessages = []string{
-	"internal/contract/*.go", "internal/storage/plain/precondition.go", "internal/storage/plain/bodies.go", "internal/storage/plain/patch.go",
+	"internal/contract/*.go", "internal/storage/plain/precondition.go", "internal/storage/plain/bodies.go",
+	"internal/storage/plain/patch.go",
 	"internal/storage/complete.go", "internal/storage/subject.go", "internal/status/wording.go",
-	"internal/resource/path.go", "internal/resource/slashes.go", "internal/resource/query.go", "internal/resource/plain.go",
-	"internal/schema/graph/alternatives.go", "internal/schema/graph/check.go", "internal/schema/graph/items.go", "internal/schema/graph/members.go",
+	"internal/resource/path.go", "internal/resource/slashes.go", "internal/resource/query.go",
+	"internal/resource/plain.go",
+	"internal/schema/graph/alternatives.go", "internal/schema/graph/check.go", "internal/schema/graph/items.go",
+	"internal/schema/graph/members.go",
 	"internal/schema/wording/alternatives.go",
-	"proxy/admission.go", "proxy/answer.go", "proxy/connect.go", "proxy/contract.go", "proxy/documented.go", "proxy/form.go", "proxy/mediatype.go",
+	"proxy/admission.go", "proxy/answer.go", "proxy/connect.go", "proxy/contract.go", "proxy/documented.go",
+	"proxy/form.go", "proxy/mediatype.go",
 	"proxy/patch.go", "proxy/refusal.go", "proxy/request.go", "proxy/resolve.go", "proxy/stages.go", "proxy/write.go",
 }
 
-// TestMessages: the page of messages has each message by which a request of a documented operation is refused, as the code
-// writes it, with '…' in place of what differs.
+// TestMessages: the page of messages has each message by which a request of a documented operation is refused, as the
+// code writes it, with '…' in place of what differs.
 func TestMessages(t *testing.T) {
 	text, err := os.ReadFile("../../docs/messages.md")
 	if err != nil {
@@ -69,7 +73,8 @@ func messagesIn(t *testing.T, file string) (all []string) {
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		if call, isCall := n.(*ast.CallExpr); isCall && isOfStatus(call.Fun) {
 			for _, argument := range call.Args {
-				if message, isText := textOf(argument); isText && strings.Contains(message, " ") && !slices.Contains(all, message) {
+				if message, isText := textOf(argument); isText && strings.Contains(message, " ") &&
+					!slices.Contains(all, message) {
 					all = append(all, message)
 				}
 			}

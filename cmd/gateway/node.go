@@ -94,7 +94,8 @@ type shownPolicies struct {
 func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) {
 	log := logs.Messages
 	n := &node{
-		logs: logs, log: log, failed: make(chan error, 2), mistaken: make(chan error, 1), rerouting: make(chan struct{}, 1), idle: newIdle(),
+		logs: logs, log: log, failed: make(chan error, 2), mistaken: make(chan error, 1),
+		rerouting: make(chan struct{}, 1), idle: newIdle(),
 		memory: memory.NewBudget(c.Limits.BodiesInFlightBytes, int(c.Limits.HeavyRequests)),
 	}
 	n.config.Store(c)
@@ -114,7 +115,8 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	}}); err != nil {
 		return nil, err
 	}
-	n.files = credentials.NewWatcher(credentials.Options{Reloaded: n.metrics.CredentialsRead, Log: log, System: &n.watches})
+	n.files = credentials.NewWatcher(credentials.Options{Reloaded: n.metrics.CredentialsRead, Log: log,
+		System: &n.watches})
 	// Readiness shows the ages of both as soon as the admin listener serves.
 	if n.cluster, err = n.newCluster(c, instance); err != nil {
 		return nil, &failure{exitUsage, fmt.Errorf("kubernetes.watch: %w", err)}
@@ -138,7 +140,8 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 			err = errors.Join(err, n.private.Close())
 		}
 	}()
-	if n.records.decisions, err = newDecisionLog(c.Telemetry.DecisionLogs, instance, n.files, n.metrics, n.tracer, log); err != nil {
+	if n.records.decisions, err = newDecisionLog(c.Telemetry.DecisionLogs, instance, n.files, n.metrics, n.tracer,
+		log); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
 	n.metrics.ConfigurationLoaded(c.Hash(), nil, time.Now())
@@ -206,8 +209,9 @@ func (n *node) policyOptions(c *config.Configuration) (paths []string, _ policie
 	return paths, policies.Options{
 		Owned: owned, Folders: n.policyFolders, Seen: n.metrics.PoliciesSeen, LastGood: lastGood,
 		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
-		Rejected: n.policiesRejected, Blocked: func(set *policies.Set) []finding.Finding { return n.blocked(c, set) }, Overdue: n.policiesOverdue,
-		Log: n.log, System: &n.watches, Gateway: gateway,
+		Rejected: n.policiesRejected, Blocked: func(set *policies.Set) []finding.Finding { return n.blocked(c, set) },
+		Overdue: n.policiesOverdue,
+		Log:     n.log, System: &n.watches, Gateway: gateway,
 	}, err
 }
 
@@ -240,7 +244,8 @@ func newLastGood(c *config.Configuration) (*lastgood.Store, error) {
 	if l == nil {
 		return nil, nil
 	}
-	s, err := lastgood.New(lastgood.Options{Path: l.Path, KeyFile: l.KeyFile, MaxAge: l.MaxAge(), Configuration: c.Hash()})
+	s, err := lastgood.New(lastgood.Options{Path: l.Path, KeyFile: l.KeyFile, MaxAge: l.MaxAge(),
+		Configuration: c.Hash()})
 	if err != nil {
 		return nil, fmt.Errorf("policies.lastGood.keyFile: %w", err)
 	}
@@ -271,17 +276,18 @@ func startNode(c *config.Configuration, logs *telemetry.Log) (*node, error) {
 	}
 }
 
-// serveSignals are the signals that run understands, for as long as ignore is not called. SIGPIPE ends no gateway: a reader
-// of its log that goes away is an error of the write.
+// serveSignals are the signals that run understands, for as long as ignore is not called. SIGPIPE ends no gateway: a
+// reader of its log that goes away is an error of the write.
 func serveSignals() (signals <-chan os.Signal, ignore func()) {
 	c, pipes := make(chan os.Signal, 4), make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
-	signal.Notify(pipes, syscall.SIGPIPE) // programs that it starts get it as ever, which they would not if it was ignored
+	// programs that it starts get it as ever, which they would not if it was ignored
+	signal.Notify(pipes, syscall.SIGPIPE)
 	return c, func() { signal.Stop(c) }
 }
 
-// run serves until a signal asks for the end: SIGHUP reads all files again, any other one drains, as does the unexpected end
-// of a listener. An error is why the gateway ended on its own, or that requests were cut off.
+// run serves until a signal asks for the end: SIGHUP reads all files again, any other one drains, as does the
+// unexpected end of a listener. An error is why the gateway ended on its own, or that requests were cut off.
 func (n *node) run(signals <-chan os.Signal) error {
 	watching, unwatch := context.WithCancel(context.Background())
 	defer unwatch()
@@ -315,7 +321,8 @@ func (n *node) run(signals <-chan os.Signal) error {
 			return err
 		case s := <-signals:
 			if s == syscall.SIGHUP {
-				n.log.Info("reading the configuration, the policy files and those with credentials again", "cause", "SIGHUP")
+				n.log.Info("reading the configuration, the policy files and those with credentials again", "cause",
+					"SIGHUP")
 				ask(readFiles)
 				ask(readCredentials)
 				n.reopenLogs()
@@ -408,8 +415,8 @@ func (n *node) drain(cause string, signals <-chan os.Signal) error {
 	return err
 }
 
-// finish serves on until what is in progress is done, as long as that may take, and then stops. The listener closes last: the
-// gateway that comes after this one may be its only one, and may not begin before this process ends.
+// finish serves on until what is in progress is done, as long as that may take, and then stops. The listener closes
+// last: the gateway that comes after this one may be its only one, and may not begin before this process ends.
 func (n *node) finish(hurried context.Context) error {
 	c, gateway := n.config.Load(), n.gateway.Load()
 	deadline := time.Now().Add(c.ShutdownDeadlineSeconds.Duration())
@@ -417,7 +424,8 @@ func (n *node) finish(hurried context.Context) error {
 	defer cancel()
 	upgrades, cancel := context.WithTimeout(hurried, c.UpgradeDrainSeconds.Duration())
 	defer cancel()
-	n.log.Info("finishing", "shutdownDeadlineSeconds", int(c.ShutdownDeadlineSeconds), "upgradeDrainSeconds", int(c.UpgradeDrainSeconds))
+	n.log.Info("finishing", "shutdownDeadlineSeconds", int(c.ShutdownDeadlineSeconds), "upgradeDrainSeconds",
+		int(c.UpgradeDrainSeconds))
 	ended, err := gateway.Drain(requests, upgrades)
 	if ended > 0 {
 		n.log.Info("upgraded connections and followed logs are ended", "count", ended)
@@ -431,7 +439,8 @@ func (n *node) finish(hurried context.Context) error {
 	return errors.Join(err, gateway.Shutdown(last))
 }
 
-// policiesReady fails while no request may be served. While some may, it says which folders of policy files have errors.
+// policiesReady fails while no request may be served. While some may, it says which folders of policy files have
+// errors.
 func (n *node) policiesReady() error {
 	m := n.manager.Load()
 	if m == nil {
@@ -516,7 +525,8 @@ func (n *node) policiesRejected(found []finding.Finding) {
 	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: findings})
 	ask(n.rerouting)
 	n.metrics.PoliciesRejected()
-	n.own().Fails(theFiles, "the policy files have errors, and those before stay in force: "+strings.Join(findings, "; "))
+	n.own().Fails(theFiles, "the policy files have errors, and those before stay in force: "+
+		strings.Join(findings, "; "))
 }
 
 // own records what happens to the gateway itself as Events. Before there is a gateway nothing is recorded.

@@ -23,7 +23,8 @@ metadata: {name: annotating}
 spec: {policyName: annotating, validationActions: [Deny]}
 `
 
-// TestAnnotationsOnce: annotations that policies make of a request are in the audit log, or in the log if there is none.
+// TestAnnotationsOnce: annotations that policies make of a request are in the audit log, or in the log if there is
+// none.
 func TestAnnotationsOnce(t *testing.T) {
 	t.Parallel()
 	for name, isAudited := range map[string]bool{"with an audit log": true, "without": false} {
@@ -34,7 +35,8 @@ func TestAnnotationsOnce(t *testing.T) {
 				sink = "{audit: {log: {path: " + events + "}}}"
 			}
 			p := startLogging(t, dir, sink, func(p *process) {
-				p.Args = append(p.Args, "--policies", filepath.Join(dir, "policies.yaml"), "--policies", write(t, "annotating.yaml", annotatingPolicy))
+				p.Args = append(p.Args, "--policies", filepath.Join(dir, "policies.yaml"), "--policies",
+					write(t, "annotating.yaml", annotatingPolicy))
 			})
 			if code := p.try(t); code != http.StatusCreated {
 				t.Fatalf("the answer is %d", code)
@@ -46,13 +48,15 @@ func TestAnnotationsOnce(t *testing.T) {
 					return err == nil && strings.Contains(string(text), annotation)
 				})
 			} else {
-				testutil.Eventually(t, "the log has the annotation", func() bool { return strings.Contains(p.log.String(), `msg="audit annotations"`) })
+				testutil.Eventually(t, "the log has the annotation",
+					func() bool { return strings.Contains(p.log.String(), `msg="audit annotations"`) })
 			}
 			if has := strings.Contains(p.log.String(), `msg="audit annotations"`); has == isAudited {
 				t.Errorf("the log has the annotation: %t", has)
 			}
 			for line := range strings.Lines(p.log.String()) {
-				if strings.Contains(line, `msg="policy file"`) && strings.Contains(line, ": note: ") && !strings.Contains(line, "level=INFO") {
+				if strings.Contains(line, `msg="policy file"`) && strings.Contains(line, ": note: ") &&
+					!strings.Contains(line, "level=INFO") {
 					t.Errorf("a note is no warning: %s", line)
 				}
 			}

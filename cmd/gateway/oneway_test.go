@@ -141,7 +141,8 @@ spec:
 `,
 }
 
-// onewayConfig leads to three upstreams, two of them ordinary APIs, by hosts and prefixes that are kept, stripped and added.
+// onewayConfig leads to three upstreams, two of them ordinary APIs, by hosts and prefixes that are kept, stripped and
+// added.
 const onewayConfig = `apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration
 upstreams:
@@ -177,7 +178,9 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/version":
 		_, _ = io.WriteString(w, `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`)
 		return
-	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "s") && r.Header.Get("X-Sent") == http.MethodDelete: // it deletes one by one
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "s") &&
+		r.Header.Get("X-Sent") == http.MethodDelete:
+		// it deletes one by one
 		_, _ = io.WriteString(w, `{"items":[]}`)
 		return
 	case r.Header.Get("X-Sent") != r.Method || r.URL.Query().Has("dryRun"): // the gateway asks for itself
@@ -247,14 +250,21 @@ func onewayRequests() (all []*onewayRequest) {
 	}
 	for _, host := range []string{"any.example.com", "shop.example.com:8080", "k8s.example.com"} {
 		for _, path := range []string{
-			"/shop/orders", "/shop/orders/o1", "/orders", "/orders/o1", "/orders?limit=1", "/shop", "/shop/other", "/shop/orders/", "/shop//orders", "/shop/%6frders",
-			"/desks/reservations", "/desks/reservations/o1", "/desks/reservations/o1/confirm", "/desks/other", "/desks/../orders",
-			"/shop/orders/o1/status", "/shop/orders?x=http://other", "/desks/reservations/a%2fb", "/DESKS/reservations", "/shop/orders/o1/",
-			"/api/reservations", "/api/reservations/o1", "/api/other", "/v9/api/reservations", "/v9/api/reservations/o1", "/v9/other",
-			"/apis/apps/v1/namespaces/a/deployments", "/apis/apps/v1/namespaces/a/deployments/web", "/apis/apps/v1/namespaces/b/deployments",
-			"/apis/example.com/v1/namespaces/a/widgets", "/apis/example.com/v1/namespaces/a/widgets/web", "/nowhere", "/",
+			"/shop/orders", "/shop/orders/o1", "/orders", "/orders/o1", "/orders?limit=1", "/shop", "/shop/other",
+			"/shop/orders/", "/shop//orders", "/shop/%6frders",
+			"/desks/reservations", "/desks/reservations/o1", "/desks/reservations/o1/confirm", "/desks/other",
+			"/desks/../orders",
+			"/shop/orders/o1/status", "/shop/orders?x=http://other", "/desks/reservations/a%2fb", "/DESKS/reservations",
+			"/shop/orders/o1/",
+			"/api/reservations", "/api/reservations/o1", "/api/other", "/v9/api/reservations",
+			"/v9/api/reservations/o1", "/v9/other",
+			"/apis/apps/v1/namespaces/a/deployments", "/apis/apps/v1/namespaces/a/deployments/web",
+			"/apis/apps/v1/namespaces/b/deployments",
+			"/apis/example.com/v1/namespaces/a/widgets", "/apis/example.com/v1/namespaces/a/widgets/web", "/nowhere",
+			"/",
 		} {
-			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
+				http.MethodDelete} {
 				for i, body := range bodies[method] {
 					for word, form := range typed {
 						if strings.Contains(path, word) && body != "" && method != http.MethodPatch {
@@ -263,7 +273,8 @@ func onewayRequests() (all []*onewayRequest) {
 					}
 					for _, user := range []string{"alice", "mallory", "system:anonymous"} {
 						if user == "alice" || i == 0 && (method == http.MethodPost || method == http.MethodPut) {
-							all = append(all, &onewayRequest{method: method, host: host, path: path, body: body, user: user})
+							all = append(all, &onewayRequest{method: method, host: host, path: path, body: body,
+								user: user})
 						}
 					}
 				}
@@ -309,7 +320,8 @@ func (r *onewayRequest) contentType() string {
 
 func (r *onewayRequest) testcase() testcase.Case {
 	c := testcase.Case{
-		Request: &testcase.Request{Method: r.method, Path: r.url(), ContentType: r.contentType()}, User: &testcase.User{Name: r.user},
+		Request: &testcase.Request{Method: r.method, Path: r.url(), ContentType: r.contentType()},
+		User:    &testcase.User{Name: r.user},
 	}
 	if r.body != "" {
 		c.Request.Body = json.RawMessage(r.body)
@@ -324,7 +336,8 @@ func TestOneWay(t *testing.T) {
 	t.Cleanup(api.Close)
 	dir := testutil.WriteFiles(t, onewayPolicies)
 	address := api.Listener.Addr().String()
-	text := strings.NewReplacer("SHOP", address, "DESKS", address, "CLUSTER", address, "[policies]", "["+filepath.Join(dir, "policies")+"]").Replace(onewayConfig)
+	text := strings.NewReplacer("SHOP", address, "DESKS", address, "CLUSTER", address, "[policies]",
+		"["+filepath.Join(dir, "policies")+"]").Replace(onewayConfig)
 	file := testutil.WriteFile(t, filepath.Join(dir, "gateway.yaml"), text)
 	serving := startServe(t, "", "--config", file)
 	all := onewayRequests()
@@ -359,15 +372,19 @@ func explainAll(t *testing.T, all []*onewayRequest, file, policies string) {
 		if testing.Short() && i%10 != 0 {
 			continue
 		}
-		s, err := policytest.Explain(t.Context(), &policytest.ExplainRequest{Policies: []string{policies}, Service: service, Case: r.testcase()})
+		s, err := policytest.Explain(t.Context(),
+			&policytest.ExplainRequest{Policies: []string{policies}, Service: service, Case: r.testcase()})
 		if err != nil {
 			t.Fatal(r, err)
 		}
 		var says onewayStatus
 		_ = json.Unmarshal(s.Answer.Status, &says) // there is none of what is admitted
-		isRefused := s.Answer.Decision == story.Refused || s.Answer.Decision == story.Answered && r.isRefused() && s.Answer.Code == r.code
-		if isRefused != r.isRefused() || r.isRefused() && (s.Answer.Code != r.code || r.status.Message != "" && !reflect.DeepEqual(says, r.status)) {
-			t.Errorf("%s %s of %s with %s is explained as %s %d %+v, and served with %d %+v", r.method, r.url(), r.user, r.body,
+		isRefused := s.Answer.Decision == story.Refused || s.Answer.Decision == story.Answered && r.isRefused() &&
+			s.Answer.Code == r.code
+		if isRefused != r.isRefused() || r.isRefused() &&
+			(s.Answer.Code != r.code || r.status.Message != "" && !reflect.DeepEqual(says, r.status)) {
+			t.Errorf("%s %s of %s with %s is explained as %s %d %+v, and served with %d %+v", r.method, r.url(), r.user,
+				r.body,
 				s.Answer.Decision, s.Answer.Code, says, r.code, r.status)
 		}
 		if isWarned := len(s.Answer.Warnings) > 0; isWarned != r.isWarned {
@@ -404,8 +421,8 @@ func foreseeAll(t *testing.T, all []*onewayRequest, address string) {
 	}
 }
 
-// onewayAlways returns the refusals of known users that the method and the path of a request alone decide: whatever the body,
-// it is the same one, and none by a policy, a schema or what is stored.
+// onewayAlways returns the refusals of known users that the method and the path of a request alone decide: whatever the
+// body, it is the same one, and none by a policy, a schema or what is stored.
 func onewayAlways(all []*onewayRequest) map[string]string {
 	always := map[string]string{}
 	for _, r := range all {
@@ -414,8 +431,10 @@ func onewayAlways(all []*onewayRequest) map[string]string {
 		}
 		line := r.method + " " + r.url()
 		message := ""
-		isByPath := r.code == http.StatusNotFound || r.code == http.StatusMethodNotAllowed || r.code == http.StatusBadRequest
-		if r.isRefused() && isByPath && !strings.HasSuffix(r.status.Message, " not found") && !strings.HasPrefix(r.status.Message, "the name of the object ") {
+		isByPath := r.code == http.StatusNotFound || r.code == http.StatusMethodNotAllowed ||
+			r.code == http.StatusBadRequest
+		if r.isRefused() && isByPath && !strings.HasSuffix(r.status.Message, " not found") &&
+			!strings.HasPrefix(r.status.Message, "the name of the object ") {
 			message = r.status.Message
 		}
 		if was, found := always[line]; found && was != message {
@@ -428,7 +447,8 @@ func onewayAlways(all []*onewayRequest) map[string]string {
 
 // testAll plays the requests as cases that expect the answers of the service.
 func testAll(t *testing.T, all []*onewayRequest, dir, file string) {
-	test := testcase.Test{APIVersion: "admission-gateway.io/v1alpha1", Kind: "PolicyTest", Metadata: json.RawMessage(`{"name":"served"}`)}
+	test := testcase.Test{APIVersion: "admission-gateway.io/v1alpha1", Kind: "PolicyTest",
+		Metadata: json.RawMessage(`{"name":"served"}`)}
 	test.Spec.Policies = []string{"policies"}
 	for i, r := range all {
 		c := r.testcase()
@@ -437,7 +457,8 @@ func testAll(t *testing.T, all []*onewayRequest, dir, file string) {
 		case r.isRefused() && r.code >= http.StatusBadRequest && r.status.Message != "":
 			c.Expect.Code, c.Expect.Message = int32(r.code), r.status.Message
 			for _, cause := range r.status.Details.Causes {
-				c.Expect.Causes = append(c.Expect.Causes, testcase.Cause{Field: cause.Field, Message: cause.Message, Reason: cause.Reason})
+				c.Expect.Causes = append(c.Expect.Causes,
+					testcase.Cause{Field: cause.Field, Message: cause.Message, Reason: cause.Reason})
 			}
 		case r.code == http.StatusCreated:
 			if c.Expect.Decision = "Allowed"; r.isWarned {
@@ -495,7 +516,8 @@ func writeTest(t *testing.T, name string, test *testcase.Test) string {
 				expect["causes"] = causes
 			}
 		}
-		cases = append(cases, map[string]any{"name": c.Name, "request": request, "user": map[string]any{"name": c.User.Name}, "expect": expect})
+		cases = append(cases, map[string]any{"name": c.Name, "request": request,
+			"user": map[string]any{"name": c.User.Name}, "expect": expect})
 	}
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": test.APIVersion, "kind": test.Kind, "metadata": test.Metadata,
@@ -509,19 +531,24 @@ func writeTest(t *testing.T, name string, test *testcase.Test) string {
 
 // limitsAll reaches a limit for each user of one host.
 func limitsAll(t *testing.T, dir, file, address string, behind *sink) {
-	test := testcase.Test{APIVersion: "admission-gateway.io/v1alpha1", Kind: "PolicyTest", Metadata: json.RawMessage(`{"name":"limited"}`)}
+	test := testcase.Test{APIVersion: "admission-gateway.io/v1alpha1", Kind: "PolicyTest",
+		Metadata: json.RawMessage(`{"name":"limited"}`)}
 	test.Spec.Policies = []string{"policies"}
 	for _, c := range []struct {
 		host, path, user string
 		limited          bool
 	}{
-		{"shop.example.com:8080", "/orders", "greedy", true}, {"any.example.com", "/shop/orders", "greedy", false}, {"any.example.com", "/shop/orders", "alice", false},
-		{"any.example.com", "/desks/reservations", "greedy", false}, {"other.example.com", "/shop/orders", "gree", false},
+		{"shop.example.com:8080", "/orders", "greedy", true}, {"any.example.com", "/shop/orders", "greedy", false},
+		{"any.example.com", "/shop/orders", "alice", false},
+		{"any.example.com", "/desks/reservations", "greedy", false},
+		{"other.example.com", "/shop/orders", "gree", false},
 	} {
 		var r *onewayRequest
 		for i := range 3 {
-			r = &onewayRequest{method: http.MethodPost, host: c.host, path: c.path, user: c.user, body: `{"id":"o1","amount":2}`}
-			if r.serveIt(t, address, behind); r.code != http.StatusCreated && (i < 2 || !c.limited || r.code != http.StatusTooManyRequests) {
+			r = &onewayRequest{method: http.MethodPost, host: c.host, path: c.path, user: c.user,
+				body: `{"id":"o1","amount":2}`}
+			if r.serveIt(t, address, behind); r.code != http.StatusCreated &&
+				(i < 2 || !c.limited || r.code != http.StatusTooManyRequests) {
 				t.Errorf("%s of %s is answered with %d %q", r.url(), r.user, r.code, r.status.Message)
 			}
 		}
@@ -557,14 +584,18 @@ func causesOf(c *testcase.Case) (causes []any) {
 // scanAll replays the creations of one user.
 func scanAll(t *testing.T, all []*onewayRequest, dir, file string) {
 	byFile := map[string]*onewayRequest{}
-	args := []string{"scan", "--config", file, "--upstream", "shop", "--user", "alice", "-o", "json", filepath.Join(dir, "policies")}
+	args := []string{"scan", "--config", file, "--upstream", "shop", "--user", "alice", "-o", "json",
+		filepath.Join(dir, "policies")}
 	for _, r := range all {
-		if r.user != "alice" || r.method != http.MethodPost || strings.HasSuffix(r.path, "/confirm") { // which creates no object
+		if r.user != "alice" || r.method != http.MethodPost || strings.HasSuffix(r.path, "/confirm") {
+			// which creates no object
 			continue
 		}
-		text, err := json.Marshal(map[string]any{"log": map[string]any{"entries": []any{map[string]any{"request": map[string]any{
-			"method": r.method, "url": r.url(), "postData": map[string]any{"mimeType": "application/json", "text": r.body},
-		}}}}})
+		text, err := json.Marshal(
+			map[string]any{"log": map[string]any{"entries": []any{map[string]any{"request": map[string]any{
+				"method": r.method, "url": r.url(),
+				"postData": map[string]any{"mimeType": "application/json", "text": r.body},
+			}}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -585,8 +616,10 @@ func scanAll(t *testing.T, all []*onewayRequest, dir, file string) {
 	for name, r := range byFile {
 		message, isDenied := denied[name]
 		isJudged := r.isRefused() && (r.code == http.StatusUnprocessableEntity || r.code == http.StatusForbidden)
-		if isDenied && !r.isRefused() || !isDenied && isJudged || isDenied && isJudged && !strings.Contains(r.status.Message, message) {
-			t.Errorf("POST %s with %s is scanned with %q, and served with %d %q", r.url(), r.body, message, r.code, r.status.Message)
+		if isDenied && !r.isRefused() || !isDenied && isJudged || isDenied && isJudged &&
+			!strings.Contains(r.status.Message, message) {
+			t.Errorf("POST %s with %s is scanned with %q, and served with %d %q", r.url(), r.body, message, r.code,
+				r.status.Message)
 		}
 	}
 	if len(denied) < 10 {

@@ -39,8 +39,8 @@ spec:
   matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [notes]}]}
 `
 
-// TestOrigins: explain, status and check say from which folder and owner a policy, a limit and an exception come, and nothing of
-// files without an owner.
+// TestOrigins: explain, status and check say from which folder and owner a policy, a limit and an exception come, and
+// nothing of files without an owner.
 func TestOrigins(t *testing.T) {
 	_, backend := startBackend(t)
 	dir := testutil.WriteFiles(t, map[string]string{
@@ -84,7 +84,8 @@ telemetry: {explanations: {users: [ann], values: Shown}, audit: {log: {path: aud
 		for name, isOwned := range map[string]bool{"short": true, "some": true, "notes": false} {
 			isFound := false
 			for line := range strings.Lines(text) {
-				if words := strings.Fields(line); len(words) > 1 && strings.Contains(line, name) && !strings.Contains(line, "PolicyException") {
+				if words := strings.Fields(line); len(words) > 1 && strings.Contains(line, name) &&
+					!strings.Contains(line, "PolicyException") {
 					isFound = isFound || strings.Contains(line, from)
 				}
 			}

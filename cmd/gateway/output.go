@@ -28,7 +28,8 @@ type output struct {
 }
 
 func (o *output) register(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.format, "output", "o", string(finding.Text), "write the findings as `FORMAT`: text, json, sarif or github")
+	cmd.Flags().StringVarP(&o.format, "output", "o", string(finding.Text),
+		"write the findings as `FORMAT`: text, json, sarif or github")
 	choices(cmd, "output", finding.Formats...)
 	cmd.Flags().BoolVar(&o.strict, "strict", o.strict, "let warnings fail the command too")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also list what is only counted otherwise")
@@ -73,7 +74,8 @@ func (o *output) write(w io.Writer, found []finding.Finding) error {
 	if !o.verbose && o.format == string(finding.Text) {
 		found = o.summarize(found)
 	}
-	if err := finding.Write(inColor(w, o.format, findingColors()), finding.Format(o.format), found, o.checks); err != nil {
+	if err := finding.Write(inColor(w, o.format, findingColors()), finding.Format(o.format), found,
+		o.checks); err != nil {
 		return err
 	}
 	errs, warnings := 0, 0

@@ -40,8 +40,8 @@ metadata: {name: one}
 spec: {key: ClientAddress, requests: 1, periodSeconds: 3600}
 `
 
-// TestPlaygroundOfGateway: a running gateway explains requests by its policies in force. Nothing of them reaches its backend,
-// no limit counts them, and nothing that operators are shown changes.
+// TestPlaygroundOfGateway: a running gateway explains requests by its policies in force. Nothing of them reaches its
+// backend, no limit counts them, and nothing that operators are shown changes.
 func TestPlaygroundOfGateway(t *testing.T) {
 	api, addr := startBackend(t)
 	var asked atomic.Int64
@@ -51,30 +51,37 @@ func TestPlaygroundOfGateway(t *testing.T) {
 		}
 		return backend.Fault{}
 	})
-	p := startServe(t, addr, "--policies", "../../policies/library/demo/orders.yaml", "--policies", write(t, "played.yaml", played))
+	p := startServe(t, addr, "--policies", "../../policies/library/demo/orders.yaml", "--policies",
+		write(t, "played.yaml", played))
 	asked.Store(0)
 	before := activityOf(t, p)
 	for _, c := range []struct {
 		customer string
 		want     story.Decision
-	}{{"team-a", story.Admitted}, {"tried", story.Admitted}, {"imported", story.Admitted}, {"", story.Refused}, {"team-a", story.Admitted}} {
-		body, err := json.Marshal(map[string]any{"id": "o1", "customer": c.customer, "lines": []any{map[string]any{"sku": "tea", "unitPriceCents": 4}}})
+	}{{"team-a", story.Admitted}, {"tried", story.Admitted}, {"imported", story.Admitted}, {"", story.Refused},
+		{"team-a", story.Admitted}} {
+		body, err := json.Marshal(map[string]any{"id": "o1", "customer": c.customer,
+			"lines": []any{map[string]any{"sku": "tea", "unitPriceCents": 4}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		question, err := json.Marshal(map[string]any{"inForce": true, "method": "POST", "path": "/v2/orders", "body": string(body)})
+		question, err := json.Marshal(map[string]any{"inForce": true, "method": "POST", "path": "/v2/orders",
+			"body": string(body)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := http.Post("http://"+p.admin+"/playground/ask", "application/json", strings.NewReader(string(question)))
+		answer, err := http.Post("http://"+p.admin+"/playground/ask", "application/json",
+			strings.NewReader(string(question)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		var told story.Story
-		if err != nil || answer.StatusCode != 200 || json.Unmarshal(text, &told) != nil || told.Answer.Decision != c.want {
-			t.Errorf("the order of '%s' is answered with %d %s, want it %s", c.customer, answer.StatusCode, text, c.want)
+		if err != nil || answer.StatusCode != 200 || json.Unmarshal(text, &told) != nil ||
+			told.Answer.Decision != c.want {
+			t.Errorf("the order of '%s' is answered with %d %s, want it %s", c.customer, answer.StatusCode, text,
+				c.want)
 		}
 	}
 	if n := asked.Load(); n != 0 || api.Len() != 0 {
@@ -93,5 +100,6 @@ func activityOf(t *testing.T, p *process) admin.Status {
 	if err := json.Unmarshal([]byte(p.get("/status").body), &s); err != nil {
 		t.Fatal(err)
 	}
-	return admin.Status{Verdicts: s.Verdicts, Limits: s.Limits, Rollouts: s.Rollouts, Exceptions: s.Exceptions, Refusals: s.Refusals, Answers: s.Answers}
+	return admin.Status{Verdicts: s.Verdicts, Limits: s.Limits, Rollouts: s.Rollouts, Exceptions: s.Exceptions,
+		Refusals: s.Refusals, Answers: s.Answers}
 }

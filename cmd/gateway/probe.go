@@ -24,13 +24,15 @@ const (
 // read, with a wrong If-Match, which a backend that compares refuses. It returns a report for the
 // operator.
 func probe(ctx context.Context, url string) (string, error) {
-	client := outbound.New(outbound.Options{Timeout: probeTimeout, MaxBytes: maxProbed, Direct: true}) // as backends are asked
+	// as backends are asked
+	client := outbound.New(outbound.Options{Timeout: probeTimeout, MaxBytes: maxProbed, Direct: true})
 	read, object, err := askBackend(ctx, client, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
 	if read.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s is answered %s: name the URL of an object that may be read and written", url, read.Status)
+		return "", fmt.Errorf("%s is answered %s: name the URL of an object that may be read and written", url,
+			read.Status)
 	}
 	header := http.Header{"If-Match": {string(plain.ProbeETag())}, "Content-Type": {read.Header.Get("Content-Type")}}
 	written, _, err := askBackend(ctx, client, http.MethodPut, url, header, object...)
@@ -56,7 +58,8 @@ func probe(ctx context.Context, url string) (string, error) {
 }
 
 // askBackend sends a request and reads the answer.
-func askBackend(ctx context.Context, client *http.Client, method, url string, header http.Header, body ...byte) (*http.Response, []byte, error) {
+func askBackend(ctx context.Context, client *http.Client, method, url string, header http.Header,
+	body ...byte) (*http.Response, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err

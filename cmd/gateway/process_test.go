@@ -42,8 +42,8 @@ func startServe(t *testing.T, backend string, more ...string) *process {
 	return p
 }
 
-// startUnready runs `gateway serve` as startServe does, and waits for nothing. Without a backend the configuration file says
-// which there are.
+// startUnready runs `gateway serve` as startServe does, and waits for nothing. Without a backend the configuration file
+// says which there are.
 func startUnready(t *testing.T, backend string, more ...string) *process {
 	t.Helper()
 	args := more
@@ -129,7 +129,8 @@ func startBackend(t *testing.T) (*backend.Server, string) {
 	return s, addr
 }
 
-// SIGTERM: readiness fails first, requests are served with Connection: close until those in progress have finished, exit code 0.
+// SIGTERM: readiness fails first, requests are served with Connection: close until those in progress have finished,
+// exit code 0.
 func TestDrainOnSIGTERM(t *testing.T) {
 	api, addr := startBackend(t)
 	if _, err := api.Put("/v2/orders/o1", []byte(`{"id":"o1"}`)); err != nil {
@@ -152,13 +153,15 @@ func TestDrainOnSIGTERM(t *testing.T) {
 
 	p.signal(t, syscall.SIGTERM)
 	testutil.Eventually(t, "draining", func() bool { return p.get("/readyz").code == 503 })
-	if got := p.get("/readyz").body; !strings.Contains(got, "[-]draining failed") || !strings.Contains(got, "[+]listener ok") {
+	if got := p.get("/readyz").body; !strings.Contains(got, "[-]draining failed") ||
+		!strings.Contains(got, "[+]listener ok") {
 		t.Errorf("/readyz is %q, want that draining alone fails", got)
 	}
 	if got, want := fetch("http://"+p.listen+"/v2/orders/o1"), (reply{200, `{"id":"o1"}`, "close"}); got != want {
 		t.Errorf("while draining the answer is %+v, want %+v", got, want)
 	}
-	testutil.Eventually(t, "the time to drain to be over", func() bool { return strings.Contains(p.log.String(), "msg=finishing") })
+	testutil.Eventually(t, "the time to drain to be over",
+		func() bool { return strings.Contains(p.log.String(), "msg=finishing") })
 	if got, want := fetch("http://"+p.listen+"/v2/orders/o1"), (reply{200, `{"id":"o1"}`, "close"}); got != want {
 		t.Errorf("while a request is in progress another one is answered %+v, want %+v", got, want)
 	}
@@ -244,9 +247,11 @@ func TestReload(t *testing.T) {
 	}
 	want := fmt.Sprintf(`[{"path":%q,"objects":[{"apiVersion":"admission-gateway.io/v1alpha1","kind":"RateLimitPolicy","name":"per-client"}]}]`, file)
 	if first.Generation != 1 || files.String() != want || first.LastFailure != nil {
-		t.Errorf("/policies has generation %d and files %s, failure %v; want 1 and %s", first.Generation, &files, first.LastFailure, want)
+		t.Errorf("/policies has generation %d and files %s, failure %v; want 1 and %s", first.Generation, &files,
+			first.LastFailure, want)
 	}
-	if !metric("gateway_policy_generation 1") || !metric(`gateway_policy_info{hash="`+first.Hash+`"} 1`) || !metric("gateway_policy_reload_success_total 1") {
+	if !metric("gateway_policy_generation 1") || !metric(`gateway_policy_info{hash="`+first.Hash+`"} 1`) ||
+		!metric("gateway_policy_reload_success_total 1") {
 		t.Errorf("metrics are\n%s", p.get("/metrics").body)
 	}
 
@@ -256,7 +261,8 @@ func TestReload(t *testing.T) {
 
 	replace(strings.Replace(limitPolicy, "requests: 50", "requests: none", 1))
 	testutil.Eventually(t, "refused", func() bool { return active().LastFailure != nil })
-	if got := active(); got.Generation != 2 || len(got.LastFailure.Findings) != 1 || !strings.HasPrefix(got.LastFailure.Findings[0], file+":7:3: spec.requests: ") {
+	if got := active(); got.Generation != 2 || len(got.LastFailure.Findings) != 1 ||
+		!strings.HasPrefix(got.LastFailure.Findings[0], file+":7:3: spec.requests: ") {
 		t.Errorf("after a bad file /policies has generation %d, failure %v", got.Generation, got.LastFailure)
 	}
 	if !metric("gateway_policy_generation 2") || !metric("gateway_policy_reload_failure_total 1") {
@@ -271,7 +277,8 @@ func TestReload(t *testing.T) {
 	if got := active().Generation; got != 2 {
 		t.Errorf("generation %d, want still 2", got)
 	}
-	testutil.Eventually(t, "the finding in the log", func() bool { return strings.Contains(p.log.String(), "spec.requests") })
+	testutil.Eventually(t, "the finding in the log",
+		func() bool { return strings.Contains(p.log.String(), "spec.requests") })
 }
 
 // The admin pages are not on the public listener: there their paths are the backend's.
@@ -353,7 +360,8 @@ func TestDemo(t *testing.T) {
 	const createdThen = `"uid":"5f0c6a1e-8a0b-4c53-9a57-3d1c0e6b7f21","creationTimestamp":"2026-01-14T09:12:44Z"`
 	paste := func(i int) string {
 		t.Helper()
-		out, err := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(commands[i], "curl -i", "curl -si")).Output()
+		out, err := exec.CommandContext(ctx, "sh", "-c",
+			strings.ReplaceAll(commands[i], "curl -i", "curl -si")).Output()
 		if err != nil {
 			t.Fatalf("%s: %v", commands[i], err)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/admission-gateway/gateway/proxy"
 )
 
-// writeRoles writes the least ClusterRoles of the gateway's own account at the Kubernetes upstreams of a configuration, as YAML. What
-// is to be said of them goes to the command's standard error.
+// writeRoles writes the least ClusterRoles of the gateway's own account at the Kubernetes upstreams of a configuration,
+// as YAML. What is to be said of them goes to the command's standard error.
 func writeRoles(cmd *cobra.Command, paths []string, file string) error {
 	c, err := loadForCheck(file)
 	if err != nil {
@@ -55,7 +55,8 @@ func roleOfWatch(w *config.ClusterWatch) string {
 	to.WriteString("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: admission-gateway-controller\nrules:\n")
 	rule := func(group, verbs string, resources []string) {
 		if len(resources) > 0 {
-			fmt.Fprintf(&to, "  - apiGroups: [%q]\n    resources: [%s]\n    verbs: [%s]\n", group, strings.Join(resources, ", "), verbs)
+			fmt.Fprintf(&to, "  - apiGroups: [%q]\n    resources: [%s]\n    verbs: [%s]\n", group,
+				strings.Join(resources, ", "), verbs)
 		}
 	}
 	read, written, groups := map[string][]string{}, map[string][]string{}, []string{}
@@ -133,8 +134,10 @@ func rulesOf(rights []proxy.Right) []roleRule {
 	joined := all[:0]
 	for _, rule := range all {
 		at := slices.IndexFunc(joined, func(other roleRule) bool {
-			return rule.access.Name == "" && rule.access.Path == "" && other.access.Name == "" && other.access.Path == "" &&
-				rule.access.Group == other.access.Group && slices.Equal(rule.verbs, other.verbs) && slices.Equal(rule.reason, other.reason)
+			return rule.access.Name == "" && rule.access.Path == "" && other.access.Name == "" &&
+				other.access.Path == "" &&
+				rule.access.Group == other.access.Group && slices.Equal(rule.verbs, other.verbs) &&
+				slices.Equal(rule.reason, other.reason)
 		})
 		if at < 0 {
 			joined = append(joined, rule)
@@ -176,7 +179,8 @@ func roleOf(name string, r *proxy.Rights) string {
 		if rule.access.Path != "" {
 			fmt.Fprintf(&to, "  - nonResourceURLs: [%s]\n", scalar(rule.access.Path))
 		} else {
-			fmt.Fprintf(&to, "  - apiGroups: [%q]\n    resources: [%s]\n", rule.access.Group, strings.Join(rule.resources, ", "))
+			fmt.Fprintf(&to, "  - apiGroups: [%q]\n    resources: [%s]\n", rule.access.Group,
+				strings.Join(rule.resources, ", "))
 		}
 		if rule.access.Name != "" {
 			fmt.Fprintf(&to, "    resourceNames: [%s]\n", scalar(rule.access.Name))
@@ -190,7 +194,8 @@ func roleOf(name string, r *proxy.Rights) string {
 var plainScalar = regexp.MustCompile(`^[a-z][a-z0-9./-]*$`)
 
 func scalar(text string) string {
-	if plainScalar.MatchString(text) && text != "null" && text != "true" && text != "false" && text != "yes" && text != "no" && text != "on" && text != "off" {
+	if plainScalar.MatchString(text) && text != "null" && text != "true" && text != "false" && text != "yes" &&
+		text != "no" && text != "on" && text != "off" {
 		return text
 	}
 	return fmt.Sprintf("%q", text)
@@ -207,8 +212,10 @@ func accountless(c *config.Configuration, files *source.Source) (found []finding
 		return nil
 	}
 	for _, r := range proxy.RightsOf(c, set) {
-		if !r.HasAccount && slices.ContainsFunc(r.Rights, func(one proxy.Right) bool { return one.Group != "authorization.k8s.io" }) {
-			found = append(found, finding.Finding{File: policies.Configuration, Field: "upstreams", Message: withoutAccount(r.Upstream), Severity: finding.Remark})
+		if !r.HasAccount && slices.ContainsFunc(r.Rights,
+			func(one proxy.Right) bool { return one.Group != "authorization.k8s.io" }) {
+			found = append(found, finding.Finding{File: policies.Configuration, Field: "upstreams",
+				Message: withoutAccount(r.Upstream), Severity: finding.Remark})
 		}
 	}
 	return found

@@ -12,8 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestRoles: `gateway check --rbac` prints the least roles that files and configuration need, with what needs each rule, and says what
-// no role can give.
+// TestRoles: `gateway check --rbac` prints the least roles that files and configuration need, with what needs each
+// rule, and says what no role can give.
 func TestRoles(t *testing.T) {
 	const dir = "testdata/rbac/"
 	got := run("check", "--rbac", "--config", dir+"gateway.yaml", dir+"policies.yaml")
@@ -30,7 +30,8 @@ func TestRoles(t *testing.T) {
 	}
 	for text := range strings.SplitSeq(got.stdout, "---\n") {
 		var role rbacv1.ClusterRole
-		if err := yaml.UnmarshalStrict([]byte(text), &role); err != nil || role.Kind != "ClusterRole" || role.APIVersion != "rbac.authorization.k8s.io/v1" || len(role.Rules) == 0 {
+		if err := yaml.UnmarshalStrict([]byte(text), &role); err != nil || role.Kind != "ClusterRole" ||
+			role.APIVersion != "rbac.authorization.k8s.io/v1" || len(role.Rules) == 0 {
 			t.Errorf("%v: %+v\n%s", err, role, text)
 		}
 	}
@@ -62,7 +63,8 @@ spec: {policyName: everything, validationActions: [Deny]}
 		"['*/scale']":   {"  - apiGroups: [\"*\"]\n    resources: [\"*/scale\"]\n    verbs: [get]\n", false},
 		"['widgets/*']": {"  - apiGroups: [\"*\"]\n    resources: [widgets]\n    verbs: [get, list]\n", false},
 	} {
-		got := run("check", "--rbac", "--config", config, write(t, "policies.yaml", strings.Replace(everything, "RESOURCES", resources, 1)))
+		got := run("check", "--rbac", "--config", config,
+			write(t, "policies.yaml", strings.Replace(everything, "RESOURCES", resources, 1)))
 		if got.code != 0 || !strings.Contains(got.stdout, want.rule) {
 			t.Errorf("%s: %+v\nwant\n%s", resources, got, want.rule)
 		}
@@ -72,7 +74,8 @@ spec: {policyName: everything, validationActions: [Deny]}
 	}
 }
 
-// TestRolesNeedAConfiguration: which upstreams there are the configuration alone says, and files with errors have no role.
+// TestRolesNeedAConfiguration: which upstreams there are the configuration alone says, and files with errors have no
+// role.
 func TestRolesNeedAConfiguration(t *testing.T) {
 	broken := write(t, "broken.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: StateSource\nmetadata: {name: a}\nspec: {upstream: none, path: /a}\n")
 	config := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
@@ -104,8 +107,10 @@ func TestRoleOfWatch(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(cluster), &role); err != nil || !found {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	for _, want := range []string{"gatewayclasses", "secrets", "endpointslices", "ingresses/status", "backendtlspolicies/status"} {
-		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, want) }) {
+	for _, want := range []string{"gatewayclasses", "secrets", "endpointslices", "ingresses/status",
+		"backendtlspolicies/status"} {
+		if !slices.ContainsFunc(role.Rules,
+			func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, want) }) {
 			t.Errorf("the role has no right to %s:\n%s", want, cluster)
 		}
 	}

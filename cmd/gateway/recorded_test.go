@@ -89,7 +89,8 @@ telemetry: {audit: {mode: Blocking, log: {path: audit.log}}}
 	}{
 		{"POST", collection, "application/json", widget("small", 5), nil, 201, both},
 		{"POST", collection, "application/json", widget("large", 50), nil, 422, both},
-		{"POST", collection, "application/json", widget("of-another", 50), map[string]string{"X-Remote-User": "team-a", "X-Remote-Group": "system:masters"}, 422, both},
+		{"POST", collection, "application/json", widget("of-another", 50),
+			map[string]string{"X-Remote-User": "team-a", "X-Remote-Group": "system:masters"}, 422, both},
 		{"POST", collection, "application/json", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"wrong"},"spec":{"size":"5"}}`, nil, 422, both},
 		{"PUT", collection + "/small", "application/json", again(6), nil, 200, log},
 		{"PUT", collection + "/small", "application/json", again(4), nil, 422, log},
@@ -139,7 +140,8 @@ telemetry: {audit: {mode: Blocking, log: {path: audit.log}}}
 			refused := tt.code >= 400
 			explained := run(append([]string{"explain", policies, "--dialect", "Plain"}, args[0]...)...)
 			if (explained.code == 1) != refused || explained.code > 1 {
-				t.Errorf("%s: the gateway answers %d; explain of %s exits with %d\n%s%s", name, tt.code, kind, explained.code, explained.stdout, explained.stderr)
+				t.Errorf("%s: the gateway answers %d; explain of %s exits with %d\n%s%s", name, tt.code, kind,
+					explained.code, explained.stdout, explained.stderr)
 			}
 			var report struct{ Objects, Denied, Unjudged int64 }
 			scanned := run(append([]string{"scan", policies, "--dialect", "Plain", "-o", "json"}, args[1]...)...)
@@ -163,7 +165,8 @@ func harEntry(t *testing.T, r *http.Request, body string, code int) string {
 	text, err := json.Marshal(map[string]any{"log": map[string]any{"entries": []any{map[string]any{
 		"request": map[string]any{
 			"method": r.Method, "url": r.URL.String(), "headers": headers,
-			"postData": map[string]string{"mimeType": "text/plain", "encoding": "base64", "text": base64.StdEncoding.EncodeToString([]byte(body))},
+			"postData": map[string]string{"mimeType": "text/plain", "encoding": "base64",
+				"text": base64.StdEncoding.EncodeToString([]byte(body))},
 		},
 		"response": map[string]int{"status": code},
 	}}}})
@@ -183,7 +186,8 @@ func eventOf(t *testing.T, log, id, old string) (event string) {
 		}
 		for line := range strings.Lines(string(text)) {
 			// The gateway may not have written the end of a line yet.
-			if strings.HasSuffix(line, "\n") && strings.Contains(line, `"auditID":"`+id+`"`) && strings.Contains(line, "ResponseComplete") {
+			if strings.HasSuffix(line, "\n") && strings.Contains(line, `"auditID":"`+id+`"`) &&
+				strings.Contains(line, "ResponseComplete") {
 				event = line
 			}
 		}

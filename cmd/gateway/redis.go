@@ -91,9 +91,11 @@ func (n *node) identifyToRedis(c *config.Redis, o *shared.Options) error {
 		o.SentinelUser, o.SentinelPassword = c.SentinelUsername, secretIn(text)
 	}
 	if t := c.TLS; t != nil {
-		own, err := credentials.WatchServiceAccount(n.files, "redis", &rest.Config{TLSClientConfig: rest.TLSClientConfig{
-			CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName, Insecure: t.InsecureSkipTLSVerify,
-		}})
+		own, err := credentials.WatchServiceAccount(n.files, "redis",
+			&rest.Config{TLSClientConfig: rest.TLSClientConfig{
+				CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName,
+				Insecure: t.InsecureSkipTLSVerify,
+			}})
 		if err != nil {
 			return err
 		}

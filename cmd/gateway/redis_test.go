@@ -50,10 +50,11 @@ spec:
   schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// Two gateways count together; while Redis is gone each goes on as its policies say, ready all the time, and counts with the
-// other again once it is back.
+// Two gateways count together; while Redis is gone each goes on as its policies say, ready all the time, and counts
+// with the other again once it is back.
 func TestSharedLimits(t *testing.T) {
-	users := []string{"--user", "default", "on", "nopass", "~*", "&*", "+@all", "--user", "gateway", "on", ">secret", "~admission-gateway:*", "+evalsha", "+eval", "+time", "+mget", "+set", "+get", "+del", "+pexpire"}
+	users := []string{"--user", "default", "on", "nopass", "~*", "&*", "+@all", "--user", "gateway", "on", ">secret",
+		"~admission-gateway:*", "+evalsha", "+eval", "+time", "+mget", "+set", "+get", "+del", "+pexpire"}
 	redis := redistest.Start(t, users...)
 	api, addr := startBackend(t)
 	if _, err := api.Put("/v2/orders/o1", []byte(`{"id":"o1"}`)); err != nil {
@@ -84,9 +85,11 @@ func TestSharedLimits(t *testing.T) {
 	}
 	_ = resp.Body.Close()
 	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" {
-		t.Errorf("a policy that denies without Redis: %d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
+		t.Errorf("a policy that denies without Redis: %d, Retry-After %q", resp.StatusCode,
+			resp.Header.Get("Retry-After"))
 	}
-	// The policy that falls back has 5 for each of the two gateways; what Redis had said of it is forgotten after a second.
+	// The policy that falls back has 5 for each of the two gateways; what Redis had said of it is forgotten after a
+	// second.
 	for _, p := range gateways {
 		passed := 0
 		testutil.Eventually(t, "limited by each gateway on its own", func() bool {
@@ -111,14 +114,16 @@ func TestSharedLimits(t *testing.T) {
 
 	redis.Run()
 	for _, p := range gateways {
-		testutil.Eventually(t, "asking Redis again", func() bool { return fetch("http://"+p.listen+"/v2/orders").code == 200 })
+		testutil.Eventually(t, "asking Redis again",
+			func() bool { return fetch("http://"+p.listen+"/v2/orders").code == 200 })
 	}
 	if got, want := ask("/v2/orders", 4), "200 200 200 429"; got != want {
 		t.Errorf("with Redis again: got %s, want %s", got, want)
 	}
 }
 
-// By TLS both sides show certificates, from files beside the configuration; leases are given back when the gateway ends.
+// By TLS both sides show certificates, from files beside the configuration; leases are given back when the gateway
+// ends.
 func TestSharedLimitsByTLS(t *testing.T) {
 	dir, port := t.TempDir(), testutil.FreePort(t)
 	authority := credentialstest.NewAuthority(t, "redis")
@@ -128,7 +133,8 @@ func TestSharedLimitsByTLS(t *testing.T) {
 	redis := redistest.StartAt(t, port, "--tls-port", fmt.Sprint(port), "--port", "0", "--tls-auth-clients", "yes",
 		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca)
 	file := credentialstest.WriteFile(t, dir, "gateway.yaml", fmt.Appendf(nil, tlsConfiguration, redis.Address))
-	policy := write(t, "policies.yaml", strings.ReplaceAll(sharedPolicies, "scope: Shared", "scope: Shared, leaseSize: 5"))
+	policy := write(t, "policies.yaml",
+		strings.ReplaceAll(sharedPolicies, "scope: Shared", "scope: Shared, leaseSize: 5"))
 	_, addr := startBackend(t)
 	// Of the five, or what is left of them, that each takes it uses one.
 	for _, want := range []int{200, 200, 200, 200, 200, 429} {
@@ -150,13 +156,18 @@ func TestRedisUsage(t *testing.T) {
 		code       int
 		file, want string
 	}{
-		"a password that is not there": {2, write(t, "a.yaml", fmt.Sprintf(sharedConfiguration, "127.0.0.1:1", "/nonexistent/password")), "/nonexistent/password"},
-		"an empty password":            {2, write(t, "b.yaml", fmt.Sprintf(sharedConfiguration, "127.0.0.1:1", write(t, "empty", "\n"))), "must not be empty"},
+		"a password that is not there": {2,
+			write(t, "a.yaml", fmt.Sprintf(sharedConfiguration, "127.0.0.1:1", "/nonexistent/password")),
+			"/nonexistent/password"},
+		"an empty password": {2,
+			write(t, "b.yaml", fmt.Sprintf(sharedConfiguration, "127.0.0.1:1", write(t, "empty", "\n"))),
+			"must not be empty"},
 		"no Redis": {2, write(t, "c.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"),
 			"spec.scope: must be 'Local': there is nothing to share it by, as the configuration has no section `redis`"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := run("serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1", "--dialect", "Plain", "--config", test.file, "--policies", policy)
+			r := run("serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1",
+				"--dialect", "Plain", "--config", test.file, "--policies", policy)
 			if r.code != test.code || !strings.Contains(r.stderr, test.want) {
 				t.Errorf("the exit code is %d, want %d, and it says %s", r.code, test.code, r.stderr)
 			}

@@ -31,8 +31,8 @@ type reloads struct {
 	shown atomic.Pointer[admin.Configuration]
 }
 
-// configPoll and configQuiet are how often the configuration file is looked at even if no change is seen, and how long it
-// must be left alone after a change before it is read.
+// configPoll and configQuiet are how often the configuration file is looked at even if no change is seen, and how long
+// it must be left alone after a change before it is read.
 const (
 	configPoll  = time.Minute
 	configQuiet = 100 * time.Millisecond
@@ -53,8 +53,9 @@ func (r *reloads) watch(ctx context.Context, n *node) {
 		return
 	}
 	files := watch.Files{
-		Of: "the configuration file", Dirs: func() []string { return r.dirs(n.config.Load()) }, Changed: func() { n.reload(false) },
-		Poll: configPoll, Quiet: configQuiet, Patience: 20 * configQuiet, Log: n.log,
+		Of: "the configuration file", Dirs: func() []string { return r.dirs(n.config.Load()) },
+		Changed: func() { n.reload(false) },
+		Poll:    configPoll, Quiet: configQuiet, Patience: 20 * configQuiet, Log: n.log,
 		System: &n.watches,
 	}
 	go files.Run(ctx)
@@ -103,8 +104,8 @@ func (n *node) readFiles() {
 	}
 }
 
-// reload reads the configuration again, and brings what has changed into force. It reports whether the policy files were
-// read with it. Without a request for it, what has not changed is not logged.
+// reload reads the configuration again, and brings what has changed into force. It reports whether the policy files
+// were read with it. Without a request for it, what has not changed is not logged.
 func (n *node) reload(isAsked bool) (readsPolicies bool) {
 	r := &n.reloads
 	if r.flags == nil {
@@ -145,7 +146,8 @@ func (n *node) apply(c *config.Configuration) error {
 	before, gatewayBefore, asked := n.manager.Load(), n.gateway.Load(), n.dialects.Load()
 	manager, found := before.Next(paths, how)
 	if manager == nil {
-		return refusedPolicies(lines(slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Severity != finding.Error })))
+		return refusedPolicies(
+			lines(slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Severity != finding.Error })))
 	}
 	gateway, err := gatewayBefore.Next(n.gatewayOptions(c, manager))
 	if err != nil {
@@ -206,7 +208,8 @@ func (n *node) configurationLoaded(c *config.Configuration, pending []string, at
 	n.metrics.ConfigurationLoaded(c.Hash(), pending, time.Now())
 	for _, key := range pending {
 		setting := config.SettingOf(key)
-		n.log.Warn("a changed setting of the configuration needs a restart of the gateway", "key", key, "cause", setting.Restart)
+		n.log.Warn("a changed setting of the configuration needs a restart of the gateway", "key", key, "cause",
+			setting.Restart)
 	}
 }
 
@@ -226,7 +229,8 @@ func (n *node) configurationRefused(err error, isAsked bool) {
 	n.log.Error("the configuration is refused, the one in force stays", "hash", shown.Hash)
 }
 
-// configurationHealth is the check of the configuration, whose errors and pending restarts keep no request from being served.
+// configurationHealth is the check of the configuration, whose errors and pending restarts keep no request from being
+// served.
 func (n *node) configurationHealth() error {
 	shown := n.reloads.shown.Load()
 	switch {

@@ -52,8 +52,8 @@ func (c *configured) hashOf(t *testing.T) string {
 	return read.Hash()
 }
 
-// TestReloadConfiguration: a changed configuration file comes into force whole, without a signal or by SIGHUP. One with errors, or that the
-// policy files or a backend do not fit, changes nothing. Each key that needs a restart is named.
+// TestReloadConfiguration: a changed configuration file comes into force whole, without a signal or by SIGHUP. One with
+// errors, or that the policy files or a backend do not fit, changes nothing. Each key that needs a restart is named.
 func TestReloadConfiguration(t *testing.T) {
 	t.Parallel()
 	first, firstAddress := startBackend(t)
@@ -90,8 +90,10 @@ func TestReloadConfiguration(t *testing.T) {
 				findings = append(findings, strings.ReplaceAll(f, dir+"/", ""))
 			}
 		}
-		if got.Hash != hash || !reflect.DeepEqual(got.NeedsRestart, needsRestart) || !reflect.DeepEqual(findings, failure) {
-			t.Errorf("%s: the status says %+v with the findings %q, want the hash %s, %q and %q", when, got, findings, hash, needsRestart, failure)
+		if got.Hash != hash || !reflect.DeepEqual(got.NeedsRestart, needsRestart) ||
+			!reflect.DeepEqual(findings, failure) {
+			t.Errorf("%s: the status says %+v with the findings %q, want the hash %s, %q and %q", when, got, findings,
+				hash, needsRestart, failure)
 		}
 		if line := readiness(); line != ready {
 			t.Errorf("%s: /readyz?verbose has the line %q, want %q", when, line, ready)
@@ -145,7 +147,8 @@ func TestReloadConfiguration(t *testing.T) {
 	before := c.shown(t).Hash
 	c.put(t, base+upstream(secondAddress))
 	testutil.Eventually(t, "refused for the policies", func() bool { return c.shown(t).LastFailure != nil })
-	if got := c.shown(t); got.Hash != before || !strings.Contains(strings.Join(got.LastFailure.Findings, "\n"), "policies.yaml:8:3: spec.upstream: must be the name of an upstream") || !serves("first") {
+	if got := c.shown(t); got.Hash != before || !strings.Contains(strings.Join(got.LastFailure.Findings, "\n"),
+		"policies.yaml:8:3: spec.upstream: must be the name of an upstream") || !serves("first") {
 		t.Errorf("the status says %+v, and the first backend is served: %t", got, serves("first"))
 	}
 	testutil.WriteFile(t, policy, limitPolicy)

@@ -51,7 +51,8 @@ func (r *rates) sample(all []telemetry.RequestCounts) {
 	r.next++
 }
 
-// lastMinute returns how many of so many requests for a resource came in the last minute, or since the start if that is shorter.
+// lastMinute returns how many of so many requests for a resource came in the last minute, or since the start if that is
+// shorter.
 func (r *rates) lastMinute(name string, count uint64) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +73,8 @@ func (n *node) describeActivity(s *admin.Status) {
 	if m := n.manager.Load(); m != nil {
 		for _, r := range m.Current().Registry().Resources() {
 			if r.Operation == nil {
-				s.Resources = append(s.Resources, admin.Resource{Name: r.GroupResource().String(), Version: r.Version, Kind: r.Names.Kind, Paths: r.Paths})
+				s.Resources = append(s.Resources, admin.Resource{Name: r.GroupResource().String(), Version: r.Version,
+					Kind: r.Names.Kind, Paths: r.Paths})
 			}
 		}
 	}
@@ -84,15 +86,18 @@ func (n *node) describeActivity(s *admin.Status) {
 		a := &answers[i]
 		name := answersName(a)
 		s.Answers = append(s.Answers, admin.RequestCounts{
-			Resource: name, Requests: int64(a.All), Refused: int64(a.Refused), Failed: int64(a.Failed), LastMinute: n.rates.lastMinute(name, a.All),
+			Resource: name, Requests: int64(a.All), Refused: int64(a.Refused), Failed: int64(a.Failed),
+			LastMinute: n.rates.lastMinute(name, a.All),
 		})
 	}
 	slices.SortFunc(s.Answers, func(a, b admin.RequestCounts) int {
-		return cmp.Or(cmp.Compare(b.LastMinute, a.LastMinute), cmp.Compare(b.Requests, a.Requests), strings.Compare(a.Resource, b.Resource))
+		return cmp.Or(cmp.Compare(b.LastMinute, a.LastMinute), cmp.Compare(b.Requests, a.Requests),
+			strings.Compare(a.Resource, b.Resource))
 	})
 	for _, r := range n.metrics.Refusals() {
 		s.Refusals = append(s.Refusals, admin.Refusal{
-			Time: r.Time.UTC(), Method: r.Method, Host: r.Host, Path: r.Path, Code: r.Code, Reason: r.Reason, Policy: r.Policy, Field: r.Field,
+			Time: r.Time.UTC(), Method: r.Method, Host: r.Host, Path: r.Path, Code: r.Code, Reason: r.Reason,
+			Policy: r.Policy, Field: r.Field,
 		})
 	}
 }

@@ -72,7 +72,8 @@ func openExec(t *testing.T, p *process, streams <-chan net.Conn) (client, backen
 	if err := c.SetDeadline(time.Now().Add(testutil.Patience)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.WriteString(c, "POST "+execTarget+" HTTP/1.1\r\nHost: gateway\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+	_, err = io.WriteString(c, "POST "+execTarget+
+		" HTTP/1.1\r\nHost: gateway\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +167,9 @@ func TestRestartRefusesNobody(t *testing.T) {
 	backend, streams := startPods(t)
 	port := strconv.Itoa(testutil.FreePort(t))
 	further := []string{"127.0.0.1:" + port, "127.0.0.2:" + port}
-	configuration := restartConfiguration(t, backend, "drainSeconds: 0\nupgradeDrainSeconds: 86400\nshutdownDeadlineSeconds: 86400\n"+
-		"listeners: [{name: one, listen: '"+further[0]+"'}, {name: two, listen: '"+further[1]+"'}]\n")
+	configuration := restartConfiguration(t, backend,
+		"drainSeconds: 0\nupgradeDrainSeconds: 86400\nshutdownDeadlineSeconds: 86400\n"+
+			"listeners: [{name: one, listen: '"+further[0]+"'}, {name: two, listen: '"+further[1]+"'}]\n")
 	p := startUnready(t, "", "--config", configuration)
 	testutil.Eventually(t, "ready", func() bool { return p.get("/readyz").code == 200 })
 	client, far := openExec(t, p, streams)
@@ -176,7 +178,8 @@ func TestRestartRefusesNobody(t *testing.T) {
 		addresses := append(further, p.listen)
 		for i := range 60 { // of two processes either may answer
 			// A connection of its own: the old gateway says goodbye.
-			r, err := http.NewRequest(http.MethodGet, "http://"+addresses[i%len(addresses)]+"/api/v1/namespaces/team-a/configmaps/a", nil)
+			r, err := http.NewRequest(http.MethodGet, "http://"+addresses[i%len(addresses)]+
+				"/api/v1/namespaces/team-a/configmaps/a", nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,8 +25,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// Gateways and backends have addresses of their own on the loopback interface, from which no client connects: a port that
-// was free for a moment is not taken by a connection.
+// Gateways and backends have addresses of their own on the loopback interface, from which no client connects: a port
+// that was free for a moment is not taken by a connection.
 const gatewayHost, backendHost = "127.0.0.2", "127.0.0.3"
 
 const rollingConfiguration = `apiVersion: admission-gateway.io/v1alpha1
@@ -166,7 +166,8 @@ func TestRollingChange(t *testing.T) {
 	w.load.served(t, 5)
 	w.backends[1] = w.startBackend(w.backends[1].address)
 	before := w.backends[1].served.Load()
-	testutil.Eventually(t, "served by the backend that came back", func() bool { return w.backends[1].served.Load() > before })
+	testutil.Eventually(t, "served by the backend that came back",
+		func() bool { return w.backends[1].served.Load() > before })
 	w.load.served(t, 5)
 
 	w.load.stop()
@@ -197,7 +198,8 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, dir: t.TempDir(), first: credentialstest.NewAuthority(t, "first"), next: credentialstest.NewAuthority(t, "next"),
+		t: t, dir: t.TempDir(), first: credentialstest.NewAuthority(t, "first"),
+		next:   credentialstest.NewAuthority(t, "next"),
 		issuer: identitytest.NewIssuer(t), redis: redistest.Start(t), store: backend.New(backend.Options{}),
 	}
 	for i := range w.backends {
@@ -215,7 +217,8 @@ func newWorld(t *testing.T) *world {
 func (w *world) start() {
 	trusted := w.first.Pool()
 	trusted.AddCert(w.next.Cert)
-	w.load = &load{failed: make(chan error, 1), trusted: trusted, out: map[string]bool{}, counts: map[string]int64{}, retries: map[string]int{}}
+	w.load = &load{failed: make(chan error, 1), trusted: trusted, out: map[string]bool{}, counts: map[string]int64{},
+		retries: map[string]int{}}
 	token := w.token()
 	w.load.token.Store(&token)
 	for i := range w.gateways {
@@ -285,13 +288,14 @@ func (w *world) startBackend(address string) *replica {
 	r := &replica{address: l.Addr().String(), ended: make(chan struct{})}
 	config := w.first.Server(w.t, []string{backendHost}).Config(w.t)
 	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, clients
-	r.http = &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
-		r.served.Add(1)
-		if in.TLS.PeerCertificates[0].Issuer.CommonName == "next" {
-			w.shown.Add(1)
-		}
-		w.store.ServeHTTP(out, in)
-	})}
+	r.http = &http.Server{ErrorLog: log.New(io.Discard, "", 0),
+		Handler: http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+			r.served.Add(1)
+			if in.TLS.PeerCertificates[0].Issuer.CommonName == "next" {
+				w.shown.Add(1)
+			}
+			w.store.ServeHTTP(out, in)
+		})}
 	go func() {
 		defer close(r.ended)
 		_ = r.http.Serve(tls.NewListener(l, config)) // ends by kill
@@ -500,7 +504,8 @@ func (c *careful) send(method, path, body string) (lastAnswer, error) {
 			why = "later"
 		case err != nil && c.knowsOut && !c.load.mayBreak.Load():
 			return a, err // a client of a serving gateway loses no connection
-		case err != nil || c.load.mayBreak.Load() && (a.code == http.StatusBadGateway || a.code == http.StatusGatewayTimeout):
+		case err != nil || c.load.mayBreak.Load() &&
+			(a.code == http.StatusBadGateway || a.code == http.StatusGatewayTimeout):
 			why, isLost = "lost", true
 		}
 		if why == "" {
@@ -511,7 +516,8 @@ func (c *careful) send(method, path, body string) (lastAnswer, error) {
 		c.load.mu.Unlock()
 		if isLost && method == http.MethodPost {
 			// A create whose answer is lost is looked up before it is sent again.
-			if found, err := c.send(http.MethodGet, path+"/"+idOf(body), ""); err == nil && found.code == http.StatusOK {
+			if found, err := c.send(http.MethodGet, path+"/"+idOf(body), ""); err == nil &&
+				found.code == http.StatusOK {
 				return found, nil
 			}
 		}

@@ -48,7 +48,8 @@ The backend may be a Kubernetes API server or an ordinary JSON API.`,
 // cannot run itself has help to print only.
 func helpOrVersion(help func(*cobra.Command, []string), printVersion *bool) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, args []string) {
-		if wantsHelp, err := cmd.Flags().GetBool("help"); *printVersion && !cmd.HasParent() && err == nil && !wantsHelp {
+		if wantsHelp, err := cmd.Flags().GetBool("help"); *printVersion && !cmd.HasParent() && err == nil &&
+			!wantsHelp {
 			_, _ = io.WriteString(cmd.OutOrStdout(), versionLine()) // as help is written
 			return
 		}
@@ -56,7 +57,8 @@ func helpOrVersion(help func(*cobra.Command, []string), printVersion *bool) func
 	}
 }
 
-// newHelp returns the command that prints the help of another one. Cobra's own succeeds even if no command has that name.
+// newHelp returns the command that prints the help of another one. Cobra's own succeeds even if no command has that
+// name.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -72,7 +74,8 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			about, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return usageError("there is no command '%s'; '%s --help' lists them", strings.Join(args, " "), root.Name())
+				return usageError("there is no command '%s'; '%s --help' lists them", strings.Join(args, " "),
+					root.Name())
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()
@@ -114,7 +117,8 @@ func nameShells(root *cobra.Command) {
 			c.Args = cobra.ArbitraryArgs
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				if len(args) > 0 {
-					return usageError("there is no completion for the shell '%s'; '%s --help' lists the shells", args[0], cmd.CommandPath())
+					return usageError("there is no completion for the shell '%s'; '%s --help' lists the shells",
+						args[0], cmd.CommandPath())
 				}
 				return cmd.Help()
 			}
@@ -160,7 +164,8 @@ func markRuntimeErrors(root *cobra.Command) {
 func flagError(cmd *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) {
-		wanted := map[string]string{"int": "a whole number", "float64": "a number", "bool": "'true' or 'false'"}[wrong.GetFlag().Value.Type()]
+		wanted := map[string]string{"int": "a whole number", "float64": "a number",
+			"bool": "'true' or 'false'"}[wrong.GetFlag().Value.Type()]
 		if wanted != "" {
 			return usageError("--%s: must be %s, not '%s'", wrong.GetFlag().Name, wanted, wrong.GetValue())
 		}

@@ -50,15 +50,16 @@ type logging struct {
 	sent int
 }
 
-// startLogging runs a gateway by the telemetry of a configuration file, with further files beside it. Its standard output
-// and error may go to files.
+// startLogging runs a gateway by the telemetry of a configuration file, with further files beside it. Its standard
+// output and error may go to files.
 func startLogging(t *testing.T, dir, telemetry string, to ...func(p *process)) *logging {
 	t.Helper()
 	_, backend := startBackend(t)
 	testutil.WriteFile(t, filepath.Join(dir, "policies.yaml"), loggedPolicies)
 	file := testutil.WriteFile(t, filepath.Join(dir, "gateway.yaml"),
 		"apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\npolicies: [policies.yaml]\ndrainSeconds: 0\ntelemetry: "+telemetry+"\n")
-	p := newProcess(testutil.FreeAddress(t), testutil.FreeAddress(t), "--upstream", "http://"+backend, "--dialect", "plain", "--config", file)
+	p := newProcess(testutil.FreeAddress(t), testutil.FreeAddress(t), "--upstream", "http://"+backend, "--dialect",
+		"plain", "--config", file)
 	for _, set := range to {
 		set(p)
 	}
@@ -71,7 +72,8 @@ func startLogging(t *testing.T, dir, telemetry string, to ...func(p *process)) *
 func (l *logging) try(t *testing.T) int {
 	t.Helper()
 	l.sent++
-	answer, err := http.Post("http://"+l.listen+"/v1/notes", "application/json", strings.NewReader(fmt.Sprintf(`{"id":"n%d"}`, l.sent)))
+	answer, err := http.Post("http://"+l.listen+"/v1/notes", "application/json",
+		strings.NewReader(fmt.Sprintf(`{"id":"n%d"}`, l.sent)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +119,8 @@ func idsIn(t *testing.T, file string) (ids []string) {
 	return ids
 }
 
-// TestRotation: others rotate the files of both logs of a running gateway, in each way. Each event is in one of the files, once.
+// TestRotation: others rotate the files of both logs of a running gateway, in each way. Each event is in one of the
+// files, once.
 func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	p := startLogging(t, dir, "{audit: {log: {path: audit.log}}, decisionLogs: {log: {path: decisions.log}}}")
@@ -171,7 +174,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestSlowWebhookOfProcess: a webhook that does not answer loses none of the file's events, and gets its own when it does.
+// TestSlowWebhookOfProcess: a webhook that does not answer loses none of the file's events, and gets its own when it
+// does.
 func TestSlowWebhookOfProcess(t *testing.T) {
 	var mu sync.Mutex
 	isSlow, got := true, map[string]bool{}
@@ -199,7 +203,8 @@ func TestSlowWebhookOfProcess(t *testing.T) {
 	testutil.Eventually(t, "the log has the cause", func() bool {
 		return strings.Contains(p.log.String(), `msg="the audit log cannot be written" sink=webhook cause=`)
 	})
-	testutil.Eventually(t, "/readyz?verbose has the sink", func() bool { return strings.Contains(p.get("/readyz?verbose").body, "webhook: ") })
+	testutil.Eventually(t, "/readyz?verbose has the sink",
+		func() bool { return strings.Contains(p.get("/readyz?verbose").body, "webhook: ") })
 	testutil.Eventually(t, "the metrics have the sink", func() bool {
 		return strings.Contains(p.get("/metrics").body, `log="audit",sink="webhook"}`)
 	})

@@ -58,8 +58,10 @@ refused that was not); 1 also if the scan cannot be done; 2 if the command line,
 	f.SortFlags = false
 	f.StringArrayVar(&o.Files, "files", nil, "judge the objects of `PATH`, a file, a folder or '-'; may be repeated")
 	f.StringVar(&flags.backend.Upstream, "backend", "", "judge the objects of the backend at `URL`; with --files, ask it for what policies refer to")
-	f.StringVar(&flags.backend.Kubeconfig, "kubeconfig", "", "judge the objects of the API server that `FILE` names, as its user")
-	f.StringVar(&flags.backend.Context, "context", "", "take the context `NAME` of the kubeconfig instead of the current one")
+	f.StringVar(&flags.backend.Kubeconfig, "kubeconfig", "",
+		"judge the objects of the API server that `FILE` names, as its user")
+	f.StringVar(&flags.backend.Context, "context", "",
+		"take the context `NAME` of the kubeconfig instead of the current one")
 	f.StringVar(&flags.backend.Dialect, "dialect", "", "the backend's `DIALECT`: Kubernetes or Plain (default Plain with --backend, Kubernetes with --kubeconfig)")
 	f.StringVar(&flags.config, "config", "", "judge the objects of the backend of the gateway's configuration `FILE`, and by its policies unless others are named")
 	f.StringVar(&flags.upstream, "upstream", "", "read the upstream `NAME` of a configuration that has several")

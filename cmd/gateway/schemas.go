@@ -71,12 +71,14 @@ func schemaOfAny(kinds []string) map[string]any {
 		judges = append(judges, map[string]any{
 			"if": map[string]any{
 				"properties": map[string]any{
-					"apiVersion": map[string]any{"pattern": "^admission-gateway\\.io/"}, "kind": map[string]any{"const": kind},
+					"apiVersion": map[string]any{"pattern": "^admission-gateway\\.io/"},
+					"kind":       map[string]any{"const": kind},
 				},
 				"required": []string{"apiVersion", "kind"},
 			},
 			"then": map[string]any{"$ref": kind + ".json"},
 		})
 	}
-	return map[string]any{"$schema": "http://json-schema.org/draft-07/schema#", "title": "An object of any kind", "allOf": judges}
+	return map[string]any{"$schema": "http://json-schema.org/draft-07/schema#", "title": "An object of any kind",
+		"allOf": judges}
 }

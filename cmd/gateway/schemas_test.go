@@ -45,8 +45,8 @@ func refusal(t *testing.T, s *jsonschema.Schema, object []byte) error {
 	return s.Validate(value)
 }
 
-// TestSchemasTakeOurFiles: the schemas for editors have no false alarm in the policies, configurations and examples of this
-// repository. Each kind has an example in the pages that names its schema.
+// TestSchemasTakeOurFiles: the schemas for editors have no false alarm in the policies, configurations and examples of
+// this repository. Each kind has an example in the pages that names its schema.
 func TestSchemasTakeOurFiles(t *testing.T) {
 	_, schemas := writtenSchemas(t)
 	objects := map[string]int{}
@@ -86,7 +86,8 @@ func TestSchemasTakeOurFiles(t *testing.T) {
 			take(write(t, "example.yaml", m[1]))
 			if line := modeline.FindStringSubmatch(m[1]); line != nil {
 				named[line[1]] = true
-				if kind := strings.TrimSuffix(line[1], ".json"); schemas[line[1]] == nil || !strings.Contains(m[1], "kind: "+kind+"\n") {
+				if kind := strings.TrimSuffix(line[1], ".json"); schemas[line[1]] == nil ||
+					!strings.Contains(m[1], "kind: "+kind+"\n") {
 					t.Errorf("%s: an example of another kind names the schema %s", path, line[1])
 				}
 			}
@@ -116,7 +117,8 @@ func TestSchemasRefuse(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[]}}`:                                 "",
 		`{"apiVersion":"kyverno.io/v2","kind":"PolicyException","spec":{"exceptions":[]}}`:          "",
 	} {
-		if err := refusal(t, schemas["any.json"], []byte(object)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := refusal(t, schemas["any.json"], []byte(object)); (err == nil) != (want == "") || err != nil &&
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", object, err, want)
 		}
 	}

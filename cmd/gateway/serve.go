@@ -62,8 +62,10 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 	f.StringVar(&flags.Context, "context", "", "take the context `NAME` of the kubeconfig instead of the current one")
 	f.StringVar(&flags.Dialect, "dialect", "", "the backend's `DIALECT`: Kubernetes for a kube-apiserver or what behaves like one, Plain for an ordinary JSON API (default Plain with --upstream, Kubernetes with --kubeconfig and in a pod)")
 	choices(cmd, "dialect", dialectNames()...)
-	f.StringArrayVar(&flags.Policies, "policies", nil, "read policies from `PATH`, a file or a directory; may be repeated")
-	f.StringVar(&flags.Admin, "admin", "", "serve health, metrics and the active policies on `ADDR` (default "+defaults.Admin.Listen+")")
+	f.StringArrayVar(&flags.Policies, "policies", nil,
+		"read policies from `PATH`, a file or a directory; may be repeated")
+	f.StringVar(&flags.Admin, "admin", "", "serve health, metrics and the active policies on `ADDR` (default "+
+		defaults.Admin.Listen+")")
 	return cmd
 }
 
@@ -81,8 +83,8 @@ func serve(c *config.Configuration, log *telemetry.Log, file string, flags *conf
 	return n.run(signals)
 }
 
-// inLog writes why a gateway ended to its log if that is read by programs, to which a line of text would be none. What is
-// left of the error is its exit code.
+// inLog writes why a gateway ended to its log if that is read by programs, to which a line of text would be none. What
+// is left of the error is its exit code.
 func inLog(log *telemetry.Log, c *config.Configuration, err error) error {
 	if err == nil || telemetry.LogFormat(c.Telemetry.Log.Format) != telemetry.LogJSON {
 		return err
@@ -113,8 +115,10 @@ func tellDescriptors(c *config.Configuration, log *slog.Logger) {
 	if connections+backends+budget.Reserved <= budget.Limit {
 		return
 	}
-	log.Warn("fewer file descriptors may be open than connections are configured", "descriptors", budget.Limit, "reserved", budget.Reserved,
-		"limits.connections", connections, "backendConnections", backends, "clientsServed", budget.Clients(connections, backends))
+	log.Warn("fewer file descriptors may be open than connections are configured", "descriptors", budget.Limit,
+		"reserved", budget.Reserved,
+		"limits.connections", connections, "backendConnections", backends, "clientsServed",
+		budget.Clients(connections, backends))
 }
 
 // refusedPolicies is an error that shows findings, a line each.

@@ -33,11 +33,13 @@ var sinkFaults = map[string]struct {
 	},
 	"audit log that blocks": {
 		telemetry: `{audit: {mode: Blocking, log: {path: DIR/log}}}`, check: "audit",
-		metric: `log="audit",sink="log"`, lost: `gateway_audit_lost_events_total{sink="log"}`, isRefused: true, keepsAll: true,
+		metric: `log="audit",sink="log"`, lost: `gateway_audit_lost_events_total{sink="log"}`, isRefused: true,
+		keepsAll: true,
 	},
 	"decision log": {
 		telemetry: `{decisionLogs: {queueBytes: 1048576, maxEventBytes: 65536, log: {path: DIR/log}}}`, check: "decision-logs",
-		metric: `log="decisions",sink="log"`, lost: `gateway_decision_log_lost_events_total{reason="QueueFull",sink="log"}`,
+		metric: `log="decisions",sink="log"`,
+		lost:   `gateway_decision_log_lost_events_total{reason="QueueFull",sink="log"}`,
 	},
 	"log": {
 		telemetry: `{log: {format: JSON, requests: All}}`, check: "log",
@@ -45,8 +47,8 @@ var sinkFaults = map[string]struct {
 	},
 }
 
-// linesIn returns the lines of a log, each of which has to be whole, and an object of JSON. The last one may be a part of a
-// line only while a write fails.
+// linesIn returns the lines of a log, each of which has to be whole, and an object of JSON. The last one may be a part
+// of a line only while a write fails.
 func linesIn(t *testing.T, file string) (all []string) {
 	t.Helper()
 	var text []byte
@@ -69,7 +71,8 @@ func linesIn(t *testing.T, file string) (all []string) {
 // value returns the value of a metric; 0 if there is none.
 func (p *process) value(t *testing.T, metric string) int {
 	t.Helper()
-	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(metric) + ` (\d+)$`).FindStringSubmatch(p.get("/metrics").body)
+	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(metric) + ` (\d+)$`).FindStringSubmatch(
+		p.get("/metrics").body)
 	if found == nil {
 		return 0
 	}
@@ -80,8 +83,8 @@ func (p *process) value(t *testing.T, metric string) int {
 	return n
 }
 
-// expectFault waits until everything says that a sink fails: the metric, /readyz?verbose, `gateway status`, and the log if
-// the sink is another.
+// expectFault waits until everything says that a sink fails: the metric, /readyz?verbose, `gateway status`, and the log
+// if the sink is another.
 func expectFault(t *testing.T, p *logging, check, metric, cause, why string, isStderr, isRefused bool) {
 	t.Helper()
 	testutil.Eventually(t, "the metric has the cause", func() bool {
@@ -99,18 +102,21 @@ func expectFault(t *testing.T, p *logging, check, metric, cause, why string, isS
 	if ready.code != code {
 		t.Errorf("/readyz is %d: %s", ready.code, ready.body)
 	}
-	if status := run("status", "--admin", p.admin); !strings.Contains(status.stdout, why) || !strings.Contains(status.stdout, check) {
+	if status := run("status", "--admin", p.admin); !strings.Contains(status.stdout, why) ||
+		!strings.Contains(status.stdout, check) {
 		t.Errorf("gateway status says\n%s%s", status.stdout, status.stderr)
 	}
 	if !isStderr {
 		testutil.Eventually(t, "the log has the cause", func() bool {
-			return regexp.MustCompile(`msg="the .* log cannot be written" sink=log cause=".*` + why).MatchString(p.log.String())
+			return regexp.MustCompile(`msg="the .* log cannot be written" sink=log cause=".*` + why).MatchString(
+				p.log.String())
 		})
 	}
 }
 
-// TestFullDiskOfProcess: while the disk is full, each log of a running gateway has whole lines, all that fails and is lost is
-// counted and said, and requests are served or refused as the configuration says. With room again the log goes on.
+// TestFullDiskOfProcess: while the disk is full, each log of a running gateway has whole lines, all that fails and is
+// lost is counted and said, and requests are served or refused as the configuration says. With room again the log goes
+// on.
 func TestFullDiskOfProcess(t *testing.T) {
 	t.Parallel()
 	for name, sink := range sinkFaults {
@@ -146,7 +152,8 @@ func TestFullDiskOfProcess(t *testing.T) {
 				}
 				return p.value(t, metric) > 0 && isRefused == sink.isRefused
 			})
-			expectFault(t, p, sink.check, sink.metric, "ENOSPC", "no space left on device", sink.isStderr, sink.isRefused)
+			expectFault(t, p, sink.check, sink.metric, "ENOSPC", "no space left on device", sink.isStderr,
+				sink.isRefused)
 			linesIn(t, file)
 			if !sink.keepsAll {
 				testutil.Eventually(t, "something is lost", func() bool {
@@ -190,14 +197,15 @@ func TestFullDiskOfProcess(t *testing.T) {
 				ids[id] = true
 			}
 			if len(ids) != len(all) || sink.keepsAll && len(ids) < admitted || len(ids) > p.sent {
-				t.Errorf("the log has %d lines about %d of %d requests, of which %d were admitted", len(all), len(ids), p.sent, admitted)
+				t.Errorf("the log has %d lines about %d of %d requests, of which %d were admitted", len(all), len(ids),
+					p.sent, admitted)
 			}
 		})
 	}
 }
 
-// TestClosedPipeOfProcess: a reader of a log that goes away ends no gateway. All that fails is counted and said, and requests
-// are served or refused as the configuration says. The next reader gets whole lines.
+// TestClosedPipeOfProcess: a reader of a log that goes away ends no gateway. All that fails is counted and said, and
+// requests are served or refused as the configuration says. The next reader gets whole lines.
 func TestClosedPipeOfProcess(t *testing.T) {
 	t.Parallel()
 	for name, sink := range sinkFaults {
@@ -278,7 +286,8 @@ func TestClosedPipeOfProcess(t *testing.T) {
 			}
 			count := 0
 			for line := range lines {
-				if count++; !json.Valid([]byte(line)) && count > 1 { // of the first the other reader may have taken a part
+				if count++; !json.Valid([]byte(line)) && count > 1 {
+					// of the first the other reader may have taken a part
 					t.Errorf("the line is %q", line)
 				}
 			}
@@ -296,7 +305,8 @@ func TestStandardOutputCloses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := startLogging(t, t.TempDir(), `{audit: {mode: Blocking, log: {path: "-"}}}`, func(p *process) { p.Stdout = writer })
+	p := startLogging(t, t.TempDir(), `{audit: {mode: Blocking, log: {path: "-"}}}`,
+		func(p *process) { p.Stdout = writer })
 	if err := writer.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -34,8 +34,8 @@ type sinkFailure struct {
 // recentFailure is how long ago a write may have failed that caused a loss.
 const recentFailure = time.Minute
 
-// A lossCause names the failure of a sink beside what a loss is due to. It is an error so that each format of the log has
-// its text.
+// A lossCause names the failure of a sink beside what a loss is due to. It is an error so that each format of the log
+// has its text.
 type lossCause struct {
 	reason  string
 	failure error

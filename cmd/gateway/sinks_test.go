@@ -40,7 +40,8 @@ level=ERROR msg="events of the audit log are lost" sink=log cause=full events=42
 	}
 	answer := httptest.NewRecorder()
 	metrics.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if want := `gateway_log_write_failures_total{cause="ENOSPC",log="audit",sink="log"} 2`; !strings.Contains(answer.Body.String(), want) {
+	if want := `gateway_log_write_failures_total{cause="ENOSPC",log="audit",sink="log"} 2`; !strings.Contains(
+		answer.Body.String(), want) {
 		t.Errorf("the metrics lack %s", want)
 	}
 }

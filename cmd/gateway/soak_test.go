@@ -127,17 +127,20 @@ func TestSoak(t *testing.T) {
 		for n := 0; n < least || time.Since(began) < until; n++ {
 			s.round()
 			if duration > 0 && n%20 == 0 {
-				t.Logf("after %v and %d requests: %d MiB, %d goroutines", time.Since(began).Round(time.Second), s.requests.Load(), s.heap()>>20, s.goroutines())
+				t.Logf("after %v and %d requests: %d MiB, %d goroutines", time.Since(began).Round(time.Second),
+					s.requests.Load(), s.heap()>>20, s.goroutines())
 			}
 		}
 	}
 	rest := func() int {
 		s.forget()
-		testutil.Eventually(t, "at rest", func() bool { return gauge(s.p.get("/metrics").body, "gateway_requests_in_flight") == 0 })
+		testutil.Eventually(t, "at rest",
+			func() bool { return gauge(s.p.get("/metrics").body, "gateway_requests_in_flight") == 0 })
 		testutil.Eventually(t, "as few goroutines as at the start", func() bool {
 			n := s.goroutines()
 			if n > atStart+soakGoroutines {
-				s.grown = fmt.Sprintf("%d goroutines, %d at the start:\n%s", n, atStart, s.p.get("/debug/pprof/goroutine?debug=1").body)
+				s.grown = fmt.Sprintf("%d goroutines, %d at the start:\n%s", n, atStart,
+					s.p.get("/debug/pprof/goroutine?debug=1").body)
 				return false
 			}
 			s.grown = ""
@@ -168,7 +171,8 @@ func TestSoak(t *testing.T) {
 		counts[name.(string)] = n.(*atomic.Int64).Load()
 	}
 	t.Logf("%d requests in %v: %v; memory %d KiB after the warm-up, %d KiB at the end; goroutines %d at the start, %d at the end",
-		s.requests.Load(), time.Since(began).Round(time.Second), counts, warm>>10, s.heap()>>10, atStart, s.goroutines())
+		s.requests.Load(), time.Since(began).Round(time.Second), counts, warm>>10, s.heap()>>10, atStart,
+		s.goroutines())
 	for _, code := range []string{"200", "201", "404", "405", "413", "422", "429", "502"} {
 		if counts[code] == 0 {
 			t.Errorf("no request was answered %s", code)
@@ -211,7 +215,8 @@ func newSoak(t *testing.T) *soak {
 		return backend.Fault{}
 	})
 	for i := range 30 {
-		if _, err := s.store.Put(fmt.Sprintf("/large/%d", i), []byte(`{"a":"`+strings.Repeat("x", 100<<10)+`"}`)); err != nil {
+		if _, err := s.store.Put(fmt.Sprintf("/large/%d", i),
+			[]byte(`{"a":"`+strings.Repeat("x", 100<<10)+`"}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -220,7 +225,8 @@ func newSoak(t *testing.T) *soak {
 	}
 	s.activate()
 	testutil.WriteFile(t, filepath.Join(s.dir, "policies", "tags.rego"), soakRego)
-	config := credentialstest.WriteFile(t, s.dir, "gateway.yaml", fmt.Appendf(nil, soakConfiguration, s.backends[0].address, s.backends[1].address))
+	config := credentialstest.WriteFile(t, s.dir, "gateway.yaml",
+		fmt.Appendf(nil, soakConfiguration, s.backends[0].address, s.backends[1].address))
 	s.p = startProcess(t, testutil.FreeAddress(t), testutil.FreeAddress(t), "--config", config)
 	testutil.Eventually(t, "ready", func() bool { return s.p.get("/readyz").code == 200 })
 	t.Cleanup(func() {
@@ -288,7 +294,8 @@ func (s *soak) number(page, pattern string) int {
 func (s *soak) round() {
 	var all sync.WaitGroup
 	for i, work := range []func(c *http.Client, n int){
-		s.orders, s.orders, s.sameOrder, s.sameOrder, s.denied, s.limited, s.watches, s.uploads, s.aborted, s.slow, s.faults,
+		s.orders, s.orders, s.sameOrder, s.sameOrder, s.denied, s.limited, s.watches, s.uploads, s.aborted, s.slow,
+		s.faults,
 	} {
 		if len(s.clients) <= i {
 			s.clients = append(s.clients, &http.Client{Timeout: testutil.Patience, Transport: &http.Transport{}})
@@ -350,10 +357,12 @@ const jsonType, mergePatchType = "application/json", "application/merge-patch+js
 func (s *soak) orders(c *http.Client, n int) {
 	for i := range 40 {
 		name := fmt.Sprintf("o%d-%d-%p", n, i, c)
-		s.send(c, http.MethodPost, "/v2/orders", jsonType, strings.NewReader(fmt.Sprintf(`{"id":%q,"count":%d,"tags":["new","paid"]}`, name, i)))
+		s.send(c, http.MethodPost, "/v2/orders", jsonType,
+			strings.NewReader(fmt.Sprintf(`{"id":%q,"count":%d,"tags":["new","paid"]}`, name, i)))
 		s.send(c, http.MethodGet, "/v2/orders/"+name, "", nil)
 		s.send(c, http.MethodPatch, "/v2/orders/"+name, mergePatchType, strings.NewReader(`{"note":"sent"}`))
-		s.send(c, http.MethodPut, "/v2/orders/"+name, jsonType, strings.NewReader(fmt.Sprintf(`{"id":%q,"count":%d}`, name, i)))
+		s.send(c, http.MethodPut, "/v2/orders/"+name, jsonType,
+			strings.NewReader(fmt.Sprintf(`{"id":%q,"count":%d}`, name, i)))
 		for range 10 { // a backend may be dying
 			if code := s.send(c, http.MethodDelete, "/v2/orders/"+name, "", nil); code == 200 || code == 404 {
 				break
@@ -365,9 +374,12 @@ func (s *soak) orders(c *http.Client, n int) {
 // sameOrder is patched by several clients, which wait for each other.
 func (s *soak) sameOrder(c *http.Client, _ int) {
 	for i := range 40 {
-		s.send(c, http.MethodPut, "/v2/orders/same", jsonType, strings.NewReader(`{"id":"same","count":1,"tags":["new"]}`))
-		s.send(c, http.MethodPatch, "/v2/orders/same", mergePatchType, strings.NewReader(fmt.Sprintf(`{"count":%d}`, i)))
-		s.send(c, http.MethodPatch, "/v2/orders/same", "application/json-patch+json", strings.NewReader(`[{"op":"add","path":"/tags/-","value":"paid"}]`))
+		s.send(c, http.MethodPut, "/v2/orders/same", jsonType,
+			strings.NewReader(`{"id":"same","count":1,"tags":["new"]}`))
+		s.send(c, http.MethodPatch, "/v2/orders/same", mergePatchType,
+			strings.NewReader(fmt.Sprintf(`{"count":%d}`, i)))
+		s.send(c, http.MethodPatch, "/v2/orders/same", "application/json-patch+json",
+			strings.NewReader(`[{"op":"add","path":"/tags/-","value":"paid"}]`))
 		if i%20 == 0 {
 			s.send(c, http.MethodGet, "/v2/orders", "", nil)
 		}
@@ -377,7 +389,8 @@ func (s *soak) sameOrder(c *http.Client, _ int) {
 // denied requests are refused by the schema, by CEL and by Rego, and because they cannot be read.
 func (s *soak) denied(c *http.Client, n int) {
 	for i := range 40 {
-		for _, body := range []string{`{"id":"x","count":1001}`, `{"id":"x","note":"forbidden"}`, `{"id":"x","tags":["UPPER"]}`, `{"id":"x","id":"y"}`, `{"id":`} {
+		for _, body := range []string{`{"id":"x","count":1001}`, `{"id":"x","note":"forbidden"}`,
+			`{"id":"x","tags":["UPPER"]}`, `{"id":"x","id":"y"}`, `{"id":`} {
 			s.send(c, http.MethodPost, "/v2/orders", jsonType, strings.NewReader(body))
 		}
 		s.send(c, http.MethodGet, fmt.Sprintf("/v2/orders/none-%d-%d", n, i), "", nil)
@@ -410,7 +423,8 @@ func (s *soak) watches(c *http.Client, n int) {
 		}
 		s.count(answer.StatusCode)
 		if i%4 != 0 {
-			if _, err := s.store.Put("/v2/orders/watched", fmt.Appendf(nil, `{"id":"watched","count":%d}`, n%1000)); err != nil {
+			if _, err := s.store.Put("/v2/orders/watched",
+				fmt.Appendf(nil, `{"id":"watched","count":%d}`, n%1000)); err != nil {
 				panic(err)
 			}
 			_, _ = bufio.NewReader(answer.Body).ReadString('\n') // the backend may die before
@@ -436,7 +450,8 @@ func (s *soak) uploads(c *http.Client, _ int) {
 func (s *soak) aborted(_ *http.Client, _ int) {
 	whole := "POST /v2/orders HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{\"id\":\"ab\"}\n"
 	for i := range 60 {
-		for _, text := range []string{"", whole[:20], whole[:len(whole)-5], whole, "GET /large HTTP/1.1\r\nHost: shop\r\n\r\n", "GET /v2/orders?watch=true HTTP/1.1\r\nHost: shop\r\n\r\n"} {
+		for _, text := range []string{"", whole[:20], whole[:len(whole)-5], whole,
+			"GET /large HTTP/1.1\r\nHost: shop\r\n\r\n", "GET /v2/orders?watch=true HTTP/1.1\r\nHost: shop\r\n\r\n"} {
 			conn, err := net.Dial("tcp", s.p.listen)
 			if err != nil {
 				s.t.Error(err)

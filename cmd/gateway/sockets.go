@@ -36,7 +36,8 @@ type socket struct {
 	isServed bool
 }
 
-// open opens the sockets of addresses that are not open yet, and returns those addresses. If one cannot be opened, none is.
+// open opens the sockets of addresses that are not open yet, and returns those addresses. If one cannot be opened, none
+// is.
 func (d *sockets) open(c *config.Configuration, addresses []string) (opened []string, err error) {
 	d.opening.Lock()
 	defer d.opening.Unlock()
@@ -77,7 +78,8 @@ func addressesOf(c *config.Configuration) []string {
 	return all
 }
 
-// openEach opens the sockets of addresses that are not open yet, as far as they can be. Closed says which cannot, and why.
+// openEach opens the sockets of addresses that are not open yet, as far as they can be. Closed says which cannot, and
+// why.
 func (d *sockets) openEach(c *config.Configuration, addresses []string) (opened []string, closed map[string]error) {
 	closed = map[string]error{}
 	for _, a := range addresses {

@@ -11,7 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestReloadListeners: listeners come and go with the configuration file. One that cannot be opened leaves all as it is.
+// TestReloadListeners: listeners come and go with the configuration file. One that cannot be opened leaves all as it
+// is.
 func TestReloadListeners(t *testing.T) {
 	t.Parallel()
 	_, api := startBackend(t)
@@ -54,11 +55,14 @@ func TestReloadListeners(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	_, port, _ := net.SplitHostPort(second)
 	for _, no := range []struct{ listeners, why string }{
-		{one("a", first) + ", " + one("c", taken.Addr().String()), "cannot listen on " + taken.Addr().String() + ": another program does already; choose another address with `listeners`"},
-		{one("a", first) + ", " + one("c", ":"+port), "cannot listen on :" + port + " while the gateway listens on " + second + "; a restart brings it into force"},
+		{one("a", first) + ", " + one("c", taken.Addr().String()), "cannot listen on " + taken.Addr().String() +
+			": another program does already; choose another address with `listeners`"},
+		{one("a", first) + ", " + one("c", ":"+port), "cannot listen on :" + port + " while the gateway listens on " +
+			second + "; a restart brings it into force"},
 	} {
 		put(no.listeners)
-		testutil.Eventually(t, "refused", func() bool { f := c.shown(t).LastFailure; return f != nil && strings.Join(f.Findings, "\n") == no.why })
+		testutil.Eventually(t, "refused",
+			func() bool { f := c.shown(t).LastFailure; return f != nil && strings.Join(f.Findings, "\n") == no.why })
 		if isOpen(first) || !isOpen(second) || fetch("http://"+second+"/v2/notes").code != 200 {
 			t.Errorf("%s: the listeners have changed", no.why)
 		}

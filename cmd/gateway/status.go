@@ -163,7 +163,8 @@ func (f *statusFlags) get(ctx context.Context, client *http.Client, path string)
 			Message string `json:"message"`
 		}
 		_ = json.Unmarshal(body, &said) // what is no Status has no message
-		return nil, fmt.Errorf("the admin listener answers %s: %s", answer.Status, cmp.Or(said.Message, "without a message"))
+		return nil, fmt.Errorf("the admin listener answers %s: %s", answer.Status,
+			cmp.Or(said.Message, "without a message"))
 	}
 	return body, nil
 }
@@ -196,9 +197,11 @@ func printStatus(to io.Writer, s *admin.Status) error {
 		}
 	}
 	p := &s.Policies
-	fmt.Fprintf(&b, "policies: generation %d, hash %.12s, in force since %s\n", p.Generation, p.Hash, p.LoadTime.Format(time.RFC3339))
+	fmt.Fprintf(&b, "policies: generation %d, hash %.12s, in force since %s\n", p.Generation, p.Hash,
+		p.LoadTime.Format(time.RFC3339))
 	if r := p.LastReload; r != nil {
-		fmt.Fprintf(&b, "last read at %s: %s, %s\n", r.Time.Format(time.RFC3339), r.Outcome, quote.Count(len(r.Findings), "finding"))
+		fmt.Fprintf(&b, "last read at %s: %s, %s\n", r.Time.Format(time.RFC3339), r.Outcome,
+			quote.Count(len(r.Findings), "finding"))
 		for _, line := range r.Findings {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
@@ -249,25 +252,29 @@ func printStatus(to io.Writer, s *admin.Status) error {
 		fmt.Fprint(&w, "\nEXCEPTION\tPOLICIES\tENDS\tUSED\tREASON\n")
 		for i := range s.Exceptions {
 			e := &s.Exceptions[i]
-			fmt.Fprintf(&w, "%s\t%s\t%s\t%d\t%s\n", e.Name, strings.Join(e.Policies, ", "), e.End(), e.Used, joinedBy("; ", e.Reason, originOf(e.Folder, e.Owner)))
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%d\t%s\n", e.Name, strings.Join(e.Policies, ", "), e.End(), e.Used,
+				joinedBy("; ", e.Reason, originOf(e.Folder, e.Owner)))
 		}
 	}
 	if len(s.RateLimits) > 0 {
 		fmt.Fprint(&w, "\nLIMIT\tREQUESTS\tBY\tOVER TIME\tAT A TIME\tSCOPE\tMODE\n")
 		for i := range s.RateLimits {
 			l := &s.RateLimits[i]
-			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, l.Matches(), l.KeyText(), cmp.Or(l.Rate(), "-"), cmp.Or(l.InFlight(), "-"), l.Scope(), l.Mode)
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, l.Matches(), l.KeyText(), cmp.Or(l.Rate(), "-"),
+				cmp.Or(l.InFlight(), "-"), l.Scope(), l.Mode)
 		}
 	}
 	fmt.Fprint(&w, "\nLISTENER\tADDRESSES\tPROTOCOL\tHOSTS\tROUTES\tSTATE\n")
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
-		fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%d\t%s\n", l.Name, strings.Join(l.Addresses, ", "), l.ProtocolText(), l.HostsText(), l.Routes, l.State())
+		fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%d\t%s\n", l.Name, strings.Join(l.Addresses, ", "), l.ProtocolText(),
+			l.HostsText(), l.Routes, l.State())
 	}
 	fmt.Fprint(&w, "\nUPSTREAM\tCIRCUIT\tENDPOINT\tSTATUS\tCONNECTIONS\tIN FLIGHT\n")
 	for _, u := range s.Upstreams {
 		for _, e := range u.Endpoints {
-			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%d\t%d\n", u.Name, u.Circuit, e.Address, e.State(), e.Connections, e.RequestsInFlight)
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%d\t%d\n", u.Name, u.Circuit, e.Address, e.State(), e.Connections,
+				e.RequestsInFlight)
 		}
 		for _, name := range u.UnresolvedNames {
 			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t\t\n", u.Name, u.Circuit, name.Host, name.Message)
@@ -295,13 +302,15 @@ func printStatus(to io.Writer, s *admin.Status) error {
 	if err := align(&b, w.Bytes()); err != nil {
 		return err
 	}
-	fmt.Fprintf(&b, "\n%s in flight hold %d of %d bytes\n", quote.Count(s.Requests.InFlight, "request"), s.Requests.BodyBytes, s.Requests.BodyBytesLimit)
+	fmt.Fprintf(&b, "\n%s in flight hold %d of %d bytes\n", quote.Count(s.Requests.InFlight, "request"),
+		s.Requests.BodyBytes, s.Requests.BodyBytesLimit)
 	fmt.Fprintf(&b, "lost: %s of the log", quote.Count(s.Lost.LogLines, "line"))
 	for _, one := range s.Lost.AuditEvents {
 		fmt.Fprintf(&b, ", %s of the audit log for its %s", quote.Count(one.Events, "event"), one.Sink)
 	}
 	for _, one := range s.Lost.Decisions {
-		fmt.Fprintf(&b, ", %s of the decision log for its %s (%s)", quote.Count(one.Events, "event"), one.Sink, one.Reason)
+		fmt.Fprintf(&b, ", %s of the decision log for its %s (%s)", quote.Count(one.Events, "event"), one.Sink,
+			one.Reason)
 	}
 	if n := s.Lost.Spans; n > 0 {
 		fmt.Fprintf(&b, ", %s", quote.Count(n, "span"))
@@ -328,7 +337,9 @@ func printForecast(to io.Writer, f *admin.Forecast) error {
 		b.WriteString("\n")
 	}
 	if a := f.About; a != nil {
-		fmt.Fprintf(&b, "  %s %s\n", a.Verb, cmp.Or(strings.Trim(strings.Join([]string{a.Group, a.Version, a.Resource, a.Subresource}, "/"), "/"), a.Path))
+		fmt.Fprintf(&b, "  %s %s\n", a.Verb,
+			cmp.Or(strings.Trim(strings.Join([]string{a.Group, a.Version, a.Resource, a.Subresource}, "/"), "/"),
+				a.Path))
 	}
 	if f.Refusal != "" {
 		fmt.Fprintf(&b, "  refused: %s\n", f.Refusal)
@@ -342,13 +353,15 @@ func printForecast(to io.Writer, f *admin.Forecast) error {
 		if p.Since != nil {
 			since = " (since " + p.Since.Format(time.RFC3339) + ")"
 		}
-		fmt.Fprintf(&b, "  preconditions: the %s compares them, because %s%s\n", strings.ToLower(p.ComparedBy), p.Because, since)
+		fmt.Fprintf(&b, "  preconditions: the %s compares them, because %s%s\n", strings.ToLower(p.ComparedBy),
+			p.Because, since)
 	}
 	var w bytes.Buffer // rows whose cells are set apart by tabs
 	fmt.Fprint(&w, "\nAPPLIES\tPHASE\tKIND\tNAME\tBECAUSE\n")
 	for _, all := range [][]admin.Applicability{f.Policies, f.Limits} {
 		for _, o := range all {
-			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\n", o.Applies, o.Phase, o.Kind, o.Name, joinedBy("; ", o.Because, originOf(o.Folder, o.Owner)))
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\n", o.Applies, o.Phase, o.Kind, o.Name,
+				joinedBy("; ", o.Because, originOf(o.Folder, o.Owner)))
 			for _, one := range o.Bindings {
 				fmt.Fprintf(&w, "  %s\t\tbinding\t%s\t%s\n", one.Applies, one.Name, one.Because)
 			}

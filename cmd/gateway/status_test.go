@@ -68,7 +68,8 @@ telemetry: {audit: {log: {path: audit.log}}}
 			t.Fatal(err)
 		}
 		// Nothing was lost yet, and an alert will see the first loss.
-		if has := strings.Contains(string(text), "\ngateway_audit_lost_events_total{sink=\"log\"} 0\n"); has != (authorization != "") {
+		if has := strings.Contains(string(text),
+			"\ngateway_audit_lost_events_total{sink=\"log\"} 0\n"); has != (authorization != "") {
 			t.Errorf("/metrics with %q: the counter of lost events is there: %v", authorization, has)
 		}
 	}
@@ -80,21 +81,26 @@ telemetry: {audit: {log: {path: audit.log}}}
 		t.Helper()
 		got.stdout = strings.ReplaceAll(volatile.ReplaceAllString(got.stdout, "…"), dir, "DIR")
 		if want := (result{code, stdout, stderr}); got != want {
-			t.Errorf("printed with code %d\n%s%s\nwant with code %d\n%s%s", got.code, got.stdout, got.stderr, code, stdout, stderr)
+			t.Errorf("printed with code %d\n%s%s\nwant with code %d\n%s%s", got.code, got.stdout, got.stderr, code,
+				stdout, stderr)
 		}
 	}
 	const asks = "gateway status: the admin listener answers 401 Unauthorized: the admin listener asks for the token of `admin.tokenFile`: /livez and /readyz alone need none\n"
 	expect(run("status", "--admin", p.admin), 1, "", asks)
 	expect(run("status", "--admin", p.admin, "--token-file", filepath.Join(dir, "wrong")), 1, "", asks)
 	expect(run("status", "-o", "yaml"), 2, "", "gateway status: --output: must be 'text' or 'json', not 'yaml'\n")
-	if got := run("status", "--admin", testutil.FreeAddress(t)); got.code != 1 || !strings.HasPrefix(got.stderr, "gateway status: the admin listener does not answer; ") {
+	if got := run("status", "--admin", testutil.FreeAddress(t)); got.code != 1 ||
+		!strings.HasPrefix(got.stderr, "gateway status: the admin listener does not answer; ") {
 		t.Errorf("where nobody listens: %+v", got)
 	}
-	// A client has its answer before the request is over for the gateway. A connection to the backend may be open still.
-	connections, spaces, name := regexp.MustCompile(`Ready \d`), regexp.MustCompile(` +`), regexp.MustCompile(`(?m)^[a-z]+ Closed`)
+	// A client has its answer before the request is over for the gateway. A connection to the backend may be open
+	// still.
+	connections, spaces, name := regexp.MustCompile(`Ready \d`), regexp.MustCompile(` +`),
+		regexp.MustCompile(`(?m)^[a-z]+ Closed`)
 	normal := func() string {
 		text := strings.ReplaceAll(volatile.ReplaceAllString(run(token...).stdout, "…"), dir, "DIR")
-		return connections.ReplaceAllString(name.ReplaceAllString(spaces.ReplaceAllString(text, " "), "NAME Closed"), "Ready N")
+		return connections.ReplaceAllString(name.ReplaceAllString(spaces.ReplaceAllString(text, " "), "NAME Closed"),
+			"Ready N")
 	}
 	testutil.Becomes(t, `… ready, …
 
@@ -134,9 +140,12 @@ lost: 0 lines of the log, 0 events of the audit log for its log
 `, normal)
 
 	var s admin.Status
-	if got := run(append(token, "-o", "json")...); got.code != 0 || json.Unmarshal([]byte(got.stdout), &s) != nil || s.Policies.Generation != 1 || len(s.Verdicts) != 0 ||
-		len(s.Limits) != 2 || s.Limits[0] != (admin.Tally{Policy: "per-client", Verdict: "Admit", Count: 1}) || s.Requests.BodyBytesLimit == 0 ||
-		len(s.RateLimits) != 2 || s.RateLimits[0].Requests != 50 || s.RateLimits[0].Burst != 50 || s.RequestLimits.BodyBytes != config.Default().Limits.BodyBytes || s.RequestLimits.HeavyRequests == 0 {
+	if got := run(append(token, "-o", "json")...); got.code != 0 || json.Unmarshal([]byte(got.stdout), &s) != nil ||
+		s.Policies.Generation != 1 || len(s.Verdicts) != 0 ||
+		len(s.Limits) != 2 || s.Limits[0] != (admin.Tally{Policy: "per-client", Verdict: "Admit", Count: 1}) ||
+		s.Requests.BodyBytesLimit == 0 ||
+		len(s.RateLimits) != 2 || s.RateLimits[0].Requests != 50 || s.RateLimits[0].Burst != 50 ||
+		s.RequestLimits.BodyBytes != config.Default().Limits.BodyBytes || s.RequestLimits.HeavyRequests == 0 {
 		t.Errorf("as JSON: %+v", got)
 	}
 	expect(run(append(token, "--request", "POST /api/v1/namespaces/team-a/pods")...), 0, `POST /api/v1/namespaces/team-a/pods
@@ -154,7 +163,8 @@ Yes             RateLimitPolicy            slowly      enforced from … on, for
 `, "")
 	p.signal(t, syscall.SIGTERM)
 	testutil.Eventually(t, "draining", func() bool { return p.get("/readyz").code == 503 })
-	if got := run(token...); got.code != 1 || got.stderr != "" || !strings.Contains(got.stdout, "is NOT READY, up ") || !strings.Contains(got.stdout, "\n  draining: the gateway is shutting down\n") {
+	if got := run(token...); got.code != 1 || got.stderr != "" || !strings.Contains(got.stdout, "is NOT READY, up ") ||
+		!strings.Contains(got.stdout, "\n  draining: the gateway is shutting down\n") {
 		t.Errorf("while it drains: %+v", got)
 	}
 }

@@ -23,7 +23,8 @@ type stdinFlags struct {
 
 func (s *stdinFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&s.on, "stdin", false, "also check a file that comes from the standard input")
-	cmd.Flags().StringVar(&s.name, "stdin-name", "stdin.yaml", "say `FILE` for the standard input; it takes the place of a file of this name")
+	cmd.Flags().StringVar(&s.name, "stdin-name", "stdin.yaml",
+		"say `FILE` for the standard input; it takes the place of a file of this name")
 	cmd.Flags().BoolVar(&s.watch, "watch", false, "with --stdin: check each version of the file that ends with a zero byte, and answer it with a line of JSON")
 }
 
@@ -49,7 +50,8 @@ func (s *stdinFlags) check(cmd *cobra.Command, paths []string, file string, out 
 		data, err := in.ReadBytes(0)
 		if len(data) > 0 {
 			var b, line bytes.Buffer
-			if err := finding.Write(&b, finding.JSON, s.examine(bytes.TrimSuffix(data, []byte{0}), paths, c), nil); err != nil {
+			if err := finding.Write(&b, finding.JSON, s.examine(bytes.TrimSuffix(data, []byte{0}), paths, c),
+				nil); err != nil {
 				return err
 			}
 			if err := json.Compact(&line, b.Bytes()); err != nil {

@@ -16,15 +16,16 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// streamKinds are the kinds of streams that may be in progress when the gateway is asked to end: the rows of the table of
-// docs/operations/running.md. What is waited for runs to its end, or is cut at shutdownDeadlineSeconds.
+// streamKinds are the kinds of streams that may be in progress when the gateway is asked to end: the rows of the table
+// of docs/operations/running.md. What is waited for runs to its end, or is cut at shutdownDeadlineSeconds.
 var streamKinds = []struct {
 	name, method, target, media string
 	isWaitedFor                 bool
 	isLasting                   bool // breaks off after upgradeDrainSeconds
 }{
 	{"what an API of its own form calls a watch", "GET", "/v2/orders?watch=true", "application/json", true, false},
-	{"watch of a described resource", "GET", "/apis/example.com/v1/namespaces/team-a/widgets?watch=true", "application/json", false, false},
+	{"watch of a described resource", "GET", "/apis/example.com/v1/namespaces/team-a/widgets?watch=true",
+		"application/json", false, false},
 	{"watch of an API server", "GET", "/api/v1/namespaces/team-a/pods?watch=true", "application/json", false, false},
 	{"events for an EventSource", "GET", "/events", "text/event-stream; charset=utf-8", false, false},
 	{"events for an EventSource of a described path", "GET", "/v2/orders/o1/events", "text/event-stream", false, false},
@@ -115,7 +116,8 @@ func hostOfStream(target string) string {
 }
 
 // openStream begins a stream, and returns its end when it is there.
-func openStream(t *testing.T, client *http.Client, address, method, target, media string, begun *atomic.Int32) <-chan streamEnd {
+func openStream(t *testing.T, client *http.Client, address, method, target, media string,
+	begun *atomic.Int32) <-chan streamEnd {
 	t.Helper()
 	var sent io.Reader
 	if method != "GET" {
@@ -150,8 +152,9 @@ func openStream(t *testing.T, client *http.Client, address, method, target, medi
 	return ended
 }
 
-// TestStreamsWhileDraining: a stream whose client asks again for what follows ends as a complete answer when the gateway ends.
-// Every other one runs to its end, or is cut at shutdownDeadlineSeconds so that no client takes a part for the whole.
+// TestStreamsWhileDraining: a stream whose client asks again for what follows ends as a complete answer when the
+// gateway ends. Every other one runs to its end, or is cut at shutdownDeadlineSeconds so that no client takes a part
+// for the whole.
 func TestStreamsWhileDraining(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"HTTP/1.0", "HTTP/1.1", "HTTP/2"} {
@@ -182,7 +185,8 @@ routes:
 drainSeconds: 0
 shutdownDeadlineSeconds: %[2]d
 `, server.URL, deadline))
-				p := startServe(t, "", "--config", config, "--policies", write(t, "orders.yaml", streamFiles), "--policies", "../../proxy/testdata/policies/widgets.yaml")
+				p := startServe(t, "", "--config", config, "--policies", write(t, "orders.yaml", streamFiles),
+					"--policies", "../../proxy/testdata/policies/widgets.yaml")
 				ends := make([]<-chan streamEnd, len(streamKinds))
 				started := int32(0)
 				for i, k := range streamKinds {
@@ -195,13 +199,16 @@ shutdownDeadlineSeconds: %[2]d
 						transport := &http.Transport{Protocols: new(http.Protocols)}
 						transport.Protocols.SetHTTP1(protocol == "HTTP/1.1")
 						transport.Protocols.SetUnencryptedHTTP2(protocol == "HTTP/2")
-						ends[i] = openStream(t, &http.Client{Transport: transport}, p.listen, k.method, k.target, k.media, &source.begun)
+						ends[i] = openStream(t, &http.Client{Transport: transport}, p.listen, k.method, k.target,
+							k.media, &source.begun)
 					}
 					started++
 				}
-				testutil.Eventually(t, "all streams are in progress", func() bool { return source.begun.Load() == started })
+				testutil.Eventually(t, "all streams are in progress",
+					func() bool { return source.begun.Load() == started })
 				p.signal(t, syscall.SIGTERM)
-				testutil.Eventually(t, "the time to drain is over", func() bool { return strings.Contains(p.log.String(), "msg=finishing") })
+				testutil.Eventually(t, "the time to drain is over",
+					func() bool { return strings.Contains(p.log.String(), "msg=finishing") })
 				if !isCut {
 					// Those that are waited for go on, whichever others end meanwhile.
 					for i, k := range streamKinds {
@@ -231,7 +238,8 @@ shutdownDeadlineSeconds: %[2]d
 					}
 					end := <-ends[i]
 					want := streamEnd{streamFirst, !k.isWaitedFor && !k.isLasting}
-					if !isCut && (k.isWaitedFor || end.body != streamFirst) { // the others may end before the rest is there
+					if !isCut && (k.isWaitedFor || end.body != streamFirst) {
+						// the others may end before the rest is there
 						want = streamEnd{streamFirst + streamRest, true}
 					}
 					if end != want {

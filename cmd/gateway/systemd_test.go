@@ -65,7 +65,8 @@ func TestSystemdUnit(t *testing.T) {
 	}
 	const program = "/usr/local/bin/gateway"
 	for _, line := range []string{
-		"Type=notify", "WatchdogSec=30", "DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=", "AmbientCapabilities=",
+		"Type=notify", "WatchdogSec=30", "DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict",
+		"CapabilityBoundingSet=", "AmbientCapabilities=",
 		"RestartPreventExitStatus=2", "ExecStart=" + program + " serve --config /etc/gateway/gateway.yaml",
 	} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
@@ -88,7 +89,8 @@ func TestSystemdUnit(t *testing.T) {
 			}
 			testutil.WriteFile(t, filepath.Join(unit+".d", "low-port.conf"), dropIn)
 		}
-		for _, args := range [][]string{{"verify", "--man=no", unit}, {"security", "--offline=true", "--threshold=20", "--no-pager", unit}} {
+		for _, args := range [][]string{{"verify", "--man=no", unit},
+			{"security", "--offline=true", "--threshold=20", "--no-pager", unit}} {
 			out, err := exec.Command("systemd-analyze", args...).CombinedOutput()
 			if err != nil || args[0] == "verify" && len(out) > 0 {
 				t.Errorf("%s: systemd-analyze %s: %v\n%s", name, args[0], err, out)

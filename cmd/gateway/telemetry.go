@@ -45,7 +45,8 @@ func openLog(w io.Writer, c *config.Log) (log *telemetry.Log, closeLog func(), e
 func metricsOptions(m *config.Metrics, instance string) telemetry.Options {
 	o := telemetry.Options{Version: version(), Instance: instance, AreNamesSemantic: m.Names != config.PrometheusNames}
 	if p := m.Push; p != nil {
-		o.Push = &telemetry.Push{Endpoint: p.Endpoint, IsGRPC: p.Protocol == config.OTLPOverGRPC, Period: p.PeriodSeconds.Duration()}
+		o.Push = &telemetry.Push{Endpoint: p.Endpoint, IsGRPC: p.Protocol == config.OTLPOverGRPC,
+			Period: p.PeriodSeconds.Duration()}
 	}
 	return o
 }
@@ -79,7 +80,8 @@ func accessOptions(c *config.Log) telemetry.AccessOptions {
 // lastTelemetry is how long a gateway that ends waits for a collector that has answered so far.
 const lastTelemetry = time.Second
 
-// endTelemetry sends the last spans and metrics. A collector that does not answer delays no end, and decides no exit code.
+// endTelemetry sends the last spans and metrics. A collector that does not answer delays no end, and decides no exit
+// code.
 func (n *node) endTelemetry() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastTelemetry)
 	defer cancel()
@@ -105,7 +107,8 @@ func (n *node) endTelemetry() {
 				err = context.Cause(ctx)
 			}
 			if lost := signal.delivery.Lost(); signal.delivery != nil && (err != nil || why != nil) {
-				n.log.Warn("the last telemetry could not be sent", "signal", signal.name, "cause", cmp.Or(why, err), "lost", lost)
+				n.log.Warn("the last telemetry could not be sent", "signal", signal.name, "cause", cmp.Or(why, err),
+					"lost", lost)
 			}
 		})
 	}

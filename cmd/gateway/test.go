@@ -62,14 +62,21 @@ Test Anything Protocol, version 14.`,
 		RunE: func(cmd *cobra.Command, paths []string) error { return flags.play(cmd, paths) },
 	}
 	cmd.Flags().StringVar(&flags.run, "run", "", "play the cases whose name, TEST/CASE, matches the regular expression `PATTERN`; -run is the same")
-	cmd.Flags().StringVarP(&flags.format, "output", "o", "text", "write the results as `FORMAT`: "+strings.Join(policytest.Formats[:len(policytest.Formats)-1], ", ")+" or "+policytest.Formats[len(policytest.Formats)-1])
+	cmd.Flags().StringVarP(&flags.format, "output", "o", "text", "write the results as `FORMAT`: "+
+		strings.Join(policytest.Formats[:len(policytest.Formats)-1], ", ")+" or "+
+		policytest.Formats[len(policytest.Formats)-1])
 	choices(cmd, "output", policytest.Formats...)
-	cmd.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "also list the cases that pass, and what no case reaches")
-	cmd.Flags().BoolVar(&flags.options.Update, "update", false, "write the expected objects that are files of their own")
-	cmd.Flags().IntVar(&flags.options.Parallel, "parallel", 0, "play `N` groups of cases at a time; by default one for each processor")
-	cmd.Flags().IntVar(&flags.coverage, "coverage", 0, "fail if less than `PERCENT` of the branches of rules are reached")
+	cmd.Flags().BoolVarP(&flags.verbose, "verbose", "v", false,
+		"also list the cases that pass, and what no case reaches")
+	cmd.Flags().BoolVar(&flags.options.Update, "update", false,
+		"write the expected objects that are files of their own")
+	cmd.Flags().IntVar(&flags.options.Parallel, "parallel", 0,
+		"play `N` groups of cases at a time; by default one for each processor")
+	cmd.Flags().IntVar(&flags.coverage, "coverage", 0,
+		"fail if less than `PERCENT` of the branches of rules are reached")
 	cmd.Flags().StringVar(&flags.config, "config", "", "lead the requests by the gateway's configuration `FILE`")
-	cmd.Flags().BoolVar(&flags.mutate, "mutate", false, "change the policies, and list the changes with which no test fails")
+	cmd.Flags().BoolVar(&flags.mutate, "mutate", false,
+		"change the policies, and list the changes with which no test fails")
 	cmd.Flags().IntVar(&flags.least, "min", 100, "with --mutate: fail if less than `PERCENT` of the changes are killed")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "play the tests again whenever a file changes")
 	return cmd
@@ -121,7 +128,8 @@ func (f *testFlags) once(ctx context.Context, cmd *cobra.Command) error {
 	case s.Failed > 0:
 		return &failure{exitFailure, fmt.Errorf("%s failed", quote.Count(s.Failed, "case"))}
 	case reached < f.coverage:
-		return &failure{exitFailure, fmt.Errorf("the cases reach %d%% of the branches, less than %d%%", reached, f.coverage)}
+		return &failure{exitFailure, fmt.Errorf("the cases reach %d%% of the branches, less than %d%%", reached,
+			f.coverage)}
 	}
 	return nil
 }
@@ -158,7 +166,8 @@ func (f *testFlags) survey(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	if s.Percent() < f.least {
-		return &failure{exitFailure, fmt.Errorf("%s, and %d%% are killed, less than %d%%", survive(s.Survived), s.Percent(), f.least)}
+		return &failure{exitFailure, fmt.Errorf("%s, and %d%% are killed, less than %d%%", survive(s.Survived),
+			s.Percent(), f.least)}
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ const (
 	watchPoll     = 2 * time.Second
 )
 
-// rerun plays the tests now, and whenever a file changes that they may read, until ctx is done. What fails is said, and ends
-// nothing.
+// rerun plays the tests now, and whenever a file changes that they may read, until ctx is done. What fails is said, and
+// ends nothing.
 func (f *testFlags) rerun(ctx context.Context, cmd *cobra.Command) error {
 	read := func() *source.Source {
 		paths := policytest.Reads(f.options)
@@ -33,7 +33,8 @@ func (f *testFlags) rerun(ctx context.Context, cmd *cobra.Command) error {
 	}
 	known := ""
 	files := watch.Files{
-		Of: "the tests and policies", Dirs: func() []string { return read().Dirs }, Quiet: watchQuiet, Patience: watchPatience, Poll: watchPoll,
+		Of: "the tests and policies", Dirs: func() []string { return read().Dirs }, Quiet: watchQuiet,
+		Patience: watchPatience, Poll: watchPoll,
 		Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
 		Changed: func() {
 			now := read().Fingerprint()

@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestWatchedTests: tests are played again when they change, or a policy outside the folder that they name, whatever their
-// outcome; an interrupt ends the command without a failure.
+// TestWatchedTests: tests are played again when they change, or a policy outside the folder that they name, whatever
+// their outcome; an interrupt ends the command without a failure.
 func TestWatchedTests(t *testing.T) {
 	const policy = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

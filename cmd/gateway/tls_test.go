@@ -33,7 +33,8 @@ drainSeconds: 0
 	trusted.AddCert(next.Cert)
 	// ask makes a connection of its own, and returns the issuer of the certificate.
 	ask := func(url string) (code int, body, signed string) {
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: trusted}}}
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+			TLSClientConfig: &tls.Config{RootCAs: trusted}}}
 		answer, err := client.Get(url)
 		if err != nil {
 			return 0, err.Error(), ""
@@ -54,7 +55,8 @@ drainSeconds: 0
 	if code, body, signed := ask(public); code != 200 || signed != "first" {
 		t.Fatalf("answered %d %s, signed by %s", code, body, signed)
 	}
-	if got := fetch("http://" + p.listen + "/v2/orders"); got.code != 400 || !strings.Contains(got.body, "the client sent an HTTP request to an HTTPS server") {
+	if got := fetch("http://" + p.listen + "/v2/orders"); got.code != 400 ||
+		!strings.Contains(got.body, "the client sent an HTTP request to an HTTPS server") {
 		t.Errorf("plain HTTP is answered %+v", got)
 	}
 	if got := fetch("http://" + p.admin + "/readyz"); got.code != 400 {
@@ -72,7 +74,8 @@ drainSeconds: 0
 	})
 	credentialstest.WriteFile(t, dir, "tls.key", []byte("no key"))
 	p.signal(t, syscall.SIGHUP)
-	testutil.Eventually(t, "told of", func() bool { return strings.Contains(p.log.String(), "new credentials cannot be used") })
+	testutil.Eventually(t, "told of",
+		func() bool { return strings.Contains(p.log.String(), "new credentials cannot be used") })
 	if code, _, signed := ask(public); code != 200 || signed != "next" {
 		t.Errorf("answered %d, signed by %s", code, signed)
 	}
@@ -92,17 +95,22 @@ func TestBadCredentials(t *testing.T) {
 	none := filepath.Join(dir, "none")
 	text := credentialstest.WriteFile(t, dir, "text", []byte("none"))
 	for _, c := range []struct{ lines, want string }{
-		{"tls: {certFile: none, keyFile: none}\n", "tls: the file '" + none + "' may not be read: no such file or directory\n"},
-		{"admin: {tls: {certFile: text, keyFile: text}}\n", "admin.tls: the certificate in '" + text + "' and the key in '" + text + "' cannot be used: tls: failed to find any PEM data in certificate input\n"},
-		{"upstreams: [{name: a, endpoints: [https://a], tls: {caFile: text}}]\n", "upstream 'a': the authorities in '" + text + "' cannot be used: must hold at least one certificate in PEM\n"},
+		{"tls: {certFile: none, keyFile: none}\n", "tls: the file '" + none +
+			"' may not be read: no such file or directory\n"},
+		{"admin: {tls: {certFile: text, keyFile: text}}\n", "admin.tls: the certificate in '" + text +
+			"' and the key in '" + text + "' cannot be used: tls: failed to find any PEM data in certificate input\n"},
+		{"upstreams: [{name: a, endpoints: [https://a], tls: {caFile: text}}]\n", "upstream 'a': the authorities in '" +
+			text + "' cannot be used: must hold at least one certificate in PEM\n"},
 	} {
-		file := credentialstest.WriteFile(t, dir, "gateway.yaml", []byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+c.lines))
+		file := credentialstest.WriteFile(t, dir, "gateway.yaml",
+			[]byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+c.lines))
 		args := []string{"serve", "--config", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
 		if !strings.HasPrefix(c.lines, "upstreams") {
 			args = append(args, "--upstream", "http://127.0.0.1:9")
 		}
 		got := run(args...)
-		if lines := strings.SplitAfter(got.stderr, "\n"); got.code != 2 || len(lines) < 2 || lines[len(lines)-2] != "gateway serve: "+c.want {
+		if lines := strings.SplitAfter(got.stderr, "\n"); got.code != 2 || len(lines) < 2 ||
+			lines[len(lines)-2] != "gateway serve: "+c.want {
 			t.Errorf("%+v, want\n%s", got, c.want)
 		}
 	}

@@ -20,7 +20,8 @@ func (n *node) describeUpstreams() admin.Upstreams {
 		for _, e := range u.Endpoints {
 			shown := admin.Endpoint{
 				Address: e.Address, Host: e.Authority, Status: e.Status.String(), HealthCheck: e.Cause,
-				IsChecked: e.IsWell, ConsecutiveFailures: e.Failures, Connections: e.Connections, RequestsInFlight: e.InFlight,
+				IsChecked: e.IsWell, ConsecutiveFailures: e.Failures, Connections: e.Connections,
+				RequestsInFlight: e.InFlight,
 			}
 			if !e.Until.IsZero() {
 				until := e.Until.UTC()
@@ -36,7 +37,8 @@ func (n *node) describeUpstreams() admin.Upstreams {
 			one.Versions = append(one.Versions, admin.Versions(v))
 		}
 		for _, name := range u.Unresolved {
-			one.UnresolvedNames = append(one.UnresolvedNames, admin.UnresolvedName{Host: name.Authority, Message: name.Cause})
+			one.UnresolvedNames = append(one.UnresolvedNames,
+				admin.UnresolvedName{Host: name.Authority, Message: name.Cause})
 		}
 		page.Upstreams = append(page.Upstreams, one)
 	}
@@ -50,9 +52,11 @@ func (n *node) measureUpstreams() []telemetry.Upstream {
 		one := telemetry.Upstream{
 			Name:      u.Name,
 			Endpoints: make(map[string]int), Circuits: make(map[string]int),
-			Active: u.Open - u.Idle, Idle: u.Idle, Pending: u.Pending, Retries: u.Retried, Ejections: u.Ejections, Surplus: u.Surplus, Unended: u.Unended,
+			Active: u.Open - u.Idle, Idle: u.Idle, Pending: u.Pending, Retries: u.Retried, Ejections: u.Ejections,
+			Surplus: u.Surplus, Unended: u.Unended,
 		}
-		for _, s := range []balance.EndpointStatus{balance.EndpointReady, balance.EndpointEjected, balance.EndpointUnhealthy} {
+		for _, s := range []balance.EndpointStatus{balance.EndpointReady, balance.EndpointEjected,
+			balance.EndpointUnhealthy} {
 			one.Endpoints[s.String()] = 0
 		}
 		for _, e := range u.Endpoints {

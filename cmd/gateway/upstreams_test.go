@@ -33,7 +33,8 @@ func TestUpstreamsAreShown(t *testing.T) {
 	if r := fetch("http://" + p.listen + "/v2/things"); r.code != 200 {
 		t.Fatalf("got %+v", r)
 	}
-	testutil.Eventually(t, "the connection is free again", func() bool { return shown().Upstreams[0].IdleConnections == 1 })
+	testutil.Eventually(t, "the connection is free again",
+		func() bool { return shown().Upstreams[0].IdleConnections == 1 })
 	page := shown()
 	heard := &page.Upstreams[0].Endpoints[0].LastAnswerTime
 	if *heard == nil || time.Since(**heard) < 0 {
@@ -61,8 +62,8 @@ func TestUpstreamsAreShown(t *testing.T) {
 	}
 }
 
-// TestUnreachableIsNotReady: no page and no command says of a server that it is ready before it has answered, or while it
-// cannot be reached; and what happens to requests is said of it.
+// TestUnreachableIsNotReady: no page and no command says of a server that it is ready before it has answered, or while
+// it cannot be reached; and what happens to requests is said of it.
 func TestUnreachableIsNotReady(t *testing.T) {
 	p := startServe(t, "127.0.0.1:1")
 	state := func() string {
@@ -70,14 +71,16 @@ func TestUnreachableIsNotReady(t *testing.T) {
 		if err := json.Unmarshal([]byte(p.get("/upstreams").body), &page); err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string]string{"the page": p.get("/").body, "gateway status": run("status", "--admin", p.admin).stdout} {
+		for name, text := range map[string]string{"the page": p.get("/").body,
+			"gateway status": run("status", "--admin", p.admin).stdout} {
 			if _, upstreams, _ := strings.Cut(strings.ToUpper(text), "UPSTREAM"); strings.Contains(upstreams, "READY") {
 				t.Errorf("%s says that an unreachable server is ready:\n%s", name, text)
 			}
 		}
 		return page.Upstreams[0].Endpoints[0].State()
 	}
-	if got := state(); got != "Not tried yet" && got != "No answer yet" && !strings.HasPrefix(got, "Failing, ") { // the gateway asks for its version
+	if got := state(); got != "Not tried yet" && got != "No answer yet" && !strings.HasPrefix(got, "Failing, ") {
+		// the gateway asks for its version
 		t.Error(got)
 	}
 	for range 2 {
@@ -90,8 +93,8 @@ func TestUnreachableIsNotReady(t *testing.T) {
 	}
 }
 
-// TestVaryingReadsAreShown: a resource whose reads differ, so that its objects get no ETags, is on the status page, in `gateway
-// status` and in the metrics, once a write with If-Match has found that out.
+// TestVaryingReadsAreShown: a resource whose reads differ, so that its objects get no ETags, is on the status page, in
+// `gateway status` and in the metrics, once a write with If-Match has found that out.
 func TestVaryingReadsAreShown(t *testing.T) {
 	var reads atomic.Int64
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -151,8 +154,8 @@ func putAsRead(t *testing.T, address string) int {
 	return answer.StatusCode
 }
 
-// TestProofIsShown: whether a backend is proved to compare preconditions is shown of each write, in `gateway status --request`
-// and on the status page, and is forgotten with the resource.
+// TestProofIsShown: whether a backend is proved to compare preconditions is shown of each write, in `gateway status
+// --request` and on the status page, and is forgotten with the resource.
 func TestProofIsShown(t *testing.T) {
 	var stored atomic.Int64
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -203,9 +206,11 @@ spec:
 	if page := p.get("/").body; !strings.Contains(page, "now, at default, the backend compares, because it refused a PUT that named another version (since 20") {
 		t.Errorf("after a write the page is\n%s", page)
 	}
-	testutil.WriteFile(t, policies, strings.ReplaceAll(strings.ReplaceAll(notes, "plural: notes", "plural: memos"), "name: notes", "name: memos"))
+	testutil.WriteFile(t, policies, strings.ReplaceAll(strings.ReplaceAll(notes, "plural: notes", "plural: memos"),
+		"name: notes", "name: memos"))
 	p.signal(t, syscall.SIGHUP)
-	testutil.Eventually(t, "forgotten", func() bool { return strings.HasPrefix(foreseen(), "the gateway compares them, because no PUT") })
+	testutil.Eventually(t, "forgotten",
+		func() bool { return strings.HasPrefix(foreseen(), "the gateway compares them, because no PUT") })
 	if page := p.get("/upstreams").body; strings.Contains(page, "Compared") {
 		t.Errorf("after the resource is gone /upstreams has\n%s", page)
 	}

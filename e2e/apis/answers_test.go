@@ -10,10 +10,12 @@ import (
 // saidOf matches the line of the log about an answer that departs from the document.
 var saidOf = regexp.MustCompile(`msg="an answer is not what the API's document declares" upstream=\S+ resource=(\S+) verb=(\S+) code=(\d+) kind=(\S+) field=(\S+)`)
 
-// TestAnswersOfFastify: with `responses: Warn` in Fastify's own document its answers pass as they come, and the log names the
-// ones that the document does not declare: its 404, and books that are shown with more than the document allows.
+// TestAnswersOfFastify: with `responses: Warn` in Fastify's own document its answers pass as they come, and the log
+// names the ones that the document does not declare: its 404, and books that are shown with more than the document
+// allows.
 func TestAnswersOfFastify(t *testing.T) {
-	api := startNode(t, nodeDir(t), "/openapi.json", func(port string) []string { return []string{"fastify.mjs", port} })
+	api := startNode(t, nodeDir(t), "/openapi.json",
+		func(port string) []string { return []string{"fastify.mjs", port} })
 	document := (&request{method: "GET", target: "/openapi.json"}).mustSend(t, api.address).body
 	for _, edit := range [][2]string{
 		{`{"openapi":`, `{"x-admission-gateway-resource":{"responses":"Warn"},"openapi":`},
@@ -33,8 +35,10 @@ func TestAnswersOfFastify(t *testing.T) {
 		code int
 		said []string // of its answer
 	}{
-		{withJSON("create", "POST", "/v1/books", `{"title":"one","price_cents":7}`), 201, []string{"books create 201 WriteOnly price_cents"}},
-		{withJSON("patch", "PATCH", "/v1/books/1", `{"price_cents":8}`), 200, []string{"books patch 200 WriteOnly price_cents"}},
+		{withJSON("create", "POST", "/v1/books", `{"title":"one","price_cents":7}`), 201,
+			[]string{"books create 201 WriteOnly price_cents"}},
+		{withJSON("patch", "PATCH", "/v1/books/1", `{"price_cents":8}`), 200,
+			[]string{"books patch 200 WriteOnly price_cents"}},
 		{without("missing", "GET", "/v1/books/99"), 404, []string{`books get 404 Code ""`}},
 		{without("delete", "DELETE", "/v1/books/1"), 204, nil},
 		{without("empty list", "GET", "/v1/books"), 200, nil},
@@ -50,7 +54,8 @@ func TestAnswersOfFastify(t *testing.T) {
 	long.mustSend(t, api.address)
 	prove(t, "unchanged", func(t *proof) {
 		read := without("read", "GET", "/v1/books/2")
-		if direct, through := read.mustSend(t, api.address).body, read.mustSend(t, gateway.address).body; direct != through {
+		if direct, through := read.mustSend(t, api.address).body,
+			read.mustSend(t, gateway.address).body; direct != through {
 			t.Errorf("the gateway answers %s, and the API %s", through, direct)
 		}
 	})

@@ -29,8 +29,10 @@ func browse(t *testing.T, api string, calls []call) transcript {
 	file := debian(t, "chromium")
 	page := httptest.NewServer(http.FileServer(http.Dir("testdata")))
 	t.Cleanup(page.Close)
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(file), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(time.Minute))
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(file),
+		chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.WSURLReadTimeout(time.Minute))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewContext(ctx)
@@ -96,7 +98,8 @@ spec:
 func TestBrowserWithFiles(t *testing.T) {
 	debian(t, "chromium")
 	_, gateway := startDescribed(t, "3.0.3", fewCreates)
-	calls := append(bookCalls(), call{Step: "create-again", Method: "POST", Target: "/v1/books", Header: asJSON, Body: `{"title":"three"}`},
+	calls := append(bookCalls(), call{Step: "create-again", Method: "POST", Target: "/v1/books", Header: asJSON,
+		Body: `{"title":"three"}`},
 		call{Step: "create-too-many", Method: "POST", Target: "/v1/books", Header: asJSON, Body: `{"title":"four"}`})
 	got := browse(t, gateway.address, calls)
 	for _, want := range []struct {

@@ -25,9 +25,9 @@ spec:
         status: {type: string}
 `
 
-// TestNodeClients: axios, ky, eventsource and ws get the same answers through the gateway as without it, with what they send
-// and get in 50 MB too, and the gateway does not grow by that. With files the same holds for all that the files allow,
-// but for the ETags of the objects that they describe.
+// TestNodeClients: axios, ky, eventsource and ws get the same answers through the gateway as without it, with what they
+// send and get in 50 MB too, and the gateway does not grow by that. With files the same holds for all that the files
+// allow, but for the ETags of the objects that they describe.
 func TestNodeClients(t *testing.T) {
 	dir := nodeDir(t)
 	session := func(express, fastify string) (transcript, func(string) string) {
@@ -57,6 +57,7 @@ func TestNodeClients(t *testing.T) {
 			{withJSON("create-invalid", "POST", "/api/v1/users", `{"user_name":"bob","balance":-1}`), 422, "balance"},
 			{withJSON("patch-invalid", "PATCH", "/api/v1/users/1", `{"balance":"x"}`), 422, "balance"},
 		})
-		proveExpected(t, fastify.address, []expected{{withJSON("book-invalid", "POST", "/v1/books", `{"title":""}`), 422, "title"}})
+		proveExpected(t, fastify.address,
+			[]expected{{withJSON("book-invalid", "POST", "/v1/books", `{"title":""}`), 422, "title"}})
 	})
 }

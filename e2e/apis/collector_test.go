@@ -96,8 +96,10 @@ func writeTrees(b *strings.Builder, spans []ptrace.Span) {
 	}
 	var write func(s ptrace.Span, indent string)
 	write = func(s ptrace.Span, indent string) {
-		fmt.Fprintf(b, "%s%s\n%s  kind=%s status=%s %q\n", indent, s.Name(), indent, s.Kind(), s.Status().Code(), s.Status().Message())
-		fmt.Fprintf(b, "%s  trace=%s state=%q flags=%#x links=%d dropped=%d\n", indent, s.TraceID(), s.TraceState().AsRaw(), s.Flags(),
+		fmt.Fprintf(b, "%s%s\n%s  kind=%s status=%s %q\n", indent, s.Name(), indent, s.Kind(), s.Status().Code(),
+			s.Status().Message())
+		fmt.Fprintf(b, "%s  trace=%s state=%q flags=%#x links=%d dropped=%d\n", indent, s.TraceID(),
+			s.TraceState().AsRaw(), s.Flags(),
 			s.Links().Len(), s.DroppedAttributesCount()+s.DroppedEventsCount()+s.DroppedLinksCount())
 		if s.EndTimestamp() < s.StartTimestamp() {
 			fmt.Fprintf(b, "%s  ends before it starts\n", indent)
@@ -179,7 +181,8 @@ func measure(counted map[string]string, m pmetric.Metric) {
 			for _, e := range p.Exemplars().All() {
 				traces[e.TraceID().String()] = true
 			}
-			counted[m.Name()+attributesText(p.Attributes())] = fmt.Sprintf("%d, exemplars of traces %s", p.Count(), slices.Sorted(maps.Keys(traces)))
+			counted[m.Name()+attributesText(p.Attributes())] = fmt.Sprintf("%d, exemplars of traces %s", p.Count(),
+				slices.Sorted(maps.Keys(traces)))
 		}
 	}
 }

@@ -56,7 +56,8 @@ type credential struct{ in, name, value string }
 const documentURL = "http://corpus.example/document"
 
 func readPublished(tree map[string]any, hasDiscriminators bool) *published {
-	d := &published{tree: tree, hasDiscriminators: hasDiscriminators, compiled: map[string]*jsonschema.Schema{}, unread: map[string]string{}, compiler: jsonschema.NewCompiler()}
+	d := &published{tree: tree, hasDiscriminators: hasDiscriminators, compiled: map[string]*jsonschema.Schema{},
+		unread: map[string]string{}, compiler: jsonschema.NewCompiler()}
 	version, _ := tree["openapi"].(string)
 	d.isOld = strings.HasPrefix(version, "3.0")
 	d.adaptAll(tree)
@@ -66,7 +67,8 @@ func readPublished(tree map[string]any, hasDiscriminators bool) *published {
 	for name, holds := range moreFormats {
 		d.compiler.RegisterFormat(&jsonschema.Format{Name: name, Validate: holds})
 	}
-	if err := d.compiler.AddResource(documentURL, map[string]any{"components": tree["components"], "paths": tree["paths"]}); err != nil {
+	if err := d.compiler.AddResource(documentURL,
+		map[string]any{"components": tree["components"], "paths": tree["paths"]}); err != nil {
 		panic(err)
 	}
 	paths, _ := tree["paths"].(map[string]any)
@@ -75,7 +77,8 @@ func readPublished(tree map[string]any, hasDiscriminators bool) *published {
 		item, at := d.follow(paths[path], at)
 		for _, method := range []string{"get", "put", "post", "delete", "patch"} {
 			// A path with a fragment cannot be asked for.
-			if _, ok := item[method].(map[string]any); ok && strings.HasPrefix(path, "/") && !strings.ContainsRune(path, '#') {
+			if _, ok := item[method].(map[string]any); ok && strings.HasPrefix(path, "/") &&
+				!strings.ContainsRune(path, '#') {
 				d.operation = append(d.operation, d.readOperation(path, method, item, at))
 			}
 		}
@@ -360,7 +363,8 @@ func (d *published) adaptAll(node any) {
 var (
 	namedSchemas  = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 	listedSchemas = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
-	singleSchemas = []string{"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties"}
+	singleSchemas = []string{"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames",
+		"unevaluatedItems", "unevaluatedProperties"}
 )
 
 // adapt makes JSON Schema 2020-12 of a schema of OpenAPI, in place, as it is for requests.
@@ -455,12 +459,14 @@ func (d *published) discriminate(s map[string]any) {
 		}
 		known = append(known, values...)
 		s["allOf"] = append(slices.Clone(listOf(s["allOf"])), map[string]any{
-			"if":   map[string]any{"required": []any{property}, "properties": map[string]any{property: map[string]any{"enum": values}}},
+			"if": map[string]any{"required": []any{property},
+				"properties": map[string]any{property: map[string]any{"enum": values}}},
 			"then": map[string]any{"$ref": ref},
 		})
 	}
 	if len(mapping) > 0 && property != "" {
-		s["allOf"] = append(slices.Clone(listOf(s["allOf"])), map[string]any{"properties": map[string]any{property: map[string]any{"enum": known}}})
+		s["allOf"] = append(slices.Clone(listOf(s["allOf"])),
+			map[string]any{"properties": map[string]any{property: map[string]any{"enum": known}}})
 	}
 }
 

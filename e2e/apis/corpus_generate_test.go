@@ -22,7 +22,8 @@ type generator struct {
 // merged returns the schema with what its references and allOf say, and one alternative of each choice.
 func (g *generator) merged(node any, depth int) map[string]any {
 	s, at := g.d.follow(node, "")
-	if object, ok := node.(map[string]any); ok && object["$ref"] != nil && len(object) > 1 { // OpenAPI 3.1: members beside a reference
+	if object, ok := node.(map[string]any); ok && object["$ref"] != nil && len(object) > 1 {
+		// OpenAPI 3.1: members beside a reference
 		result := clone(s)
 		for key, value := range object {
 			if key != "$ref" {
@@ -226,7 +227,8 @@ func (g *generator) object(s map[string]any, depth int) any {
 			result[name] = g.value(properties[name], depth+1)
 		}
 	}
-	if more := s["additionalProperties"]; more != nil && more != false && (len(result) < least || depth < 4 && g.Float64() < g.optional) {
+	if more := s["additionalProperties"]; more != nil && more != false &&
+		(len(result) < least || depth < 4 && g.Float64() < g.optional) {
 		for i := range max(1, least-len(result)) {
 			result["key"+strconv.Itoa(i)] = g.value(more, depth+1)
 		}
@@ -249,7 +251,8 @@ func (g *generator) array(s map[string]any, depth int) any {
 			item = first[i]
 		}
 		v := g.value(item, depth+1)
-		for try := 0; s["uniqueItems"] == true && try < 20 && slices.ContainsFunc(result, func(o any) bool { return fmt.Sprint(o) == fmt.Sprint(v) }); try++ {
+		for try := 0; s["uniqueItems"] == true && try < 20 &&
+			slices.ContainsFunc(result, func(o any) bool { return fmt.Sprint(o) == fmt.Sprint(v) }); try++ {
 			v = g.value(item, depth+1)
 		}
 		result = append(result, v)
@@ -310,11 +313,15 @@ func (g *generator) number(s map[string]any, isWhole bool) any {
 
 var formatted = map[string][]string{
 	"date": {"2024-02-29"}, "date-time": {"2024-01-15T08:30:00Z"}, "time": {"08:30:00Z"}, "duration": {"P1D"},
-	"email": {"ann@example.com"}, "idn-email": {"ann@example.com"}, "uuid": {"5f0c6a1e-8a0b-4c53-9a57-3d1c0e6b7f21", "6b0c6a1e-8a0b-4c53-9a57-3d1c0e6b7f22"},
+	"email": {"ann@example.com"}, "idn-email": {"ann@example.com"},
+	"uuid":  {"5f0c6a1e-8a0b-4c53-9a57-3d1c0e6b7f21", "6b0c6a1e-8a0b-4c53-9a57-3d1c0e6b7f22"},
 	"uuid4": {"5f0c6a1e-8a0b-4c53-9a57-3d1c0e6b7f21"},
-	"uri":   {"https://example.com/a"}, "url": {"https://example.com/a"}, "uri-reference": {"/a"}, "uri-template": {"/a/{b}"}, "iri": {"https://example.com/a"},
-	"ipv4": {"192.0.2.1"}, "ipv6": {"2001:db8::1"}, "ip": {"192.0.2.1"}, "cidr": {"192.0.2.0/24"}, "hostname": {"example.com"}, "byte": {"YWJj"}, "binary": {"abc"}, "regex": {"^a$"},
-	"json-pointer": {"/a"}, "unix-time": {"1700000000"}, "decimal": {"1.5"}, "snowflake": {"123456789"}, "uint64": {"5"}, "int64": {"5"},
+	"uri":   {"https://example.com/a"}, "url": {"https://example.com/a"}, "uri-reference": {"/a"},
+	"uri-template": {"/a/{b}"}, "iri": {"https://example.com/a"},
+	"ipv4": {"192.0.2.1"}, "ipv6": {"2001:db8::1"}, "ip": {"192.0.2.1"}, "cidr": {"192.0.2.0/24"},
+	"hostname": {"example.com"}, "byte": {"YWJj"}, "binary": {"abc"}, "regex": {"^a$"},
+	"json-pointer": {"/a"}, "unix-time": {"1700000000"}, "decimal": {"1.5"}, "snowflake": {"123456789"},
+	"uint64": {"5"}, "int64": {"5"},
 }
 
 func (g *generator) text(s map[string]any) any {
@@ -527,7 +534,9 @@ func plainText(v any) string {
 // isPlain reports whether all servers read the text alike at the place of the parameter.
 func isPlain(p *parameter, text string) bool {
 	for _, r := range text {
-		if r < ' ' || r > '~' || p.in == "path" && !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:@", r) || p.in == "cookie" && strings.ContainsRune(`;," \`, r) {
+		if r < ' ' || r > '~' || p.in == "path" &&
+			!strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:@", r) ||
+			p.in == "cookie" && strings.ContainsRune(`;," \`, r) {
 			return false
 		}
 	}
@@ -584,7 +593,8 @@ func (g *generator) allChanges(base *sample) []change {
 		return all
 	}
 	add("without a body", func(s *sample) { s.body, s.mediaType = nil, "" })
-	if !slices.ContainsFunc(body.media, func(m string) bool { return strings.ContainsRune(m, '*') }) && !slices.Contains(body.media, "text/csv") {
+	if !slices.ContainsFunc(body.media, func(m string) bool { return strings.ContainsRune(m, '*') }) &&
+		!slices.Contains(body.media, "text/csv") {
 		add("text/csv", func(s *sample) { s.mediaType = "text/csv" })
 	}
 	d := json.NewDecoder(strings.NewReader(string(base.body)))

@@ -15,15 +15,16 @@ func TestMoreDifferencesFail(t *testing.T) {
 		before string
 		fails  bool
 	}{
-		"the same":             {tally{refused: 1, missed: 3, named: 1}, before, false},
-		"fewer":                {tally{refused: 0, missed: 2, named: 0}, before, false},
-		"more refused":         {tally{refused: 2, missed: 3, named: 1}, before, true},
-		"more missed":          {tally{refused: 1, missed: 4, named: 2}, before, true},
-		"more named nowhere":   {tally{refused: 1, missed: 3, named: 0}, before, true},
-		"does not load":        {tally{error: "paths: must be an object"}, before, true},
-		"a new document":       {tally{refused: 1}, "", false},
-		"one that loads now":   {tally{refused: 1}, "does not load: paths: must be an object", false},
-		"none that loads ever": {tally{error: "paths: must be an object"}, "does not load: paths: must be an object", false},
+		"the same":           {tally{refused: 1, missed: 3, named: 1}, before, false},
+		"fewer":              {tally{refused: 0, missed: 2, named: 0}, before, false},
+		"more refused":       {tally{refused: 2, missed: 3, named: 1}, before, true},
+		"more missed":        {tally{refused: 1, missed: 4, named: 2}, before, true},
+		"more named nowhere": {tally{refused: 1, missed: 3, named: 0}, before, true},
+		"does not load":      {tally{error: "paths: must be an object"}, before, true},
+		"a new document":     {tally{refused: 1}, "", false},
+		"one that loads now": {tally{refused: 1}, "does not load: paths: must be an object", false},
+		"none that loads ever": {tally{error: "paths: must be an object"}, "does not load: paths: must be an object",
+			false},
 	} {
 		r := &recordedTest{TB: t}
 		(&corpusRun{tally: test.tally}).compare(r, test.before)
@@ -43,7 +44,8 @@ func TestWrongTallies(t *testing.T) {
 		"refused by a rule": {tally{requests: 10, ruled: map[string]int{byDiscriminator: 3}}, ""},
 		"refused by none":   {tally{requests: 1000, refused: 1}, "right requests are refused by no rule"},
 		"named nowhere":     {tally{requests: 1000, missed: 2, named: 1}, "wrong requests pass where check says nothing"},
-		"too many missed":   {tally{requests: 1100, undecided: 101, missed: 10, named: 10}, "more than a hundredth of the requests passes and is wrong"},
+		"too many missed": {tally{requests: 1100, undecided: 101, missed: 10, named: 10},
+			"more than a hundredth of the requests passes and is wrong"},
 	} {
 		if got := test.wrong(); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -56,18 +58,25 @@ func TestRules(t *testing.T) {
 	read := func(withDiscriminators bool) *published {
 		content := func(schema map[string]any) map[string]any {
 			media := map[string]any{"schema": schema}
-			return map[string]any{"content": map[string]any{"application/json": media, "application/merge-patch+json": maps.Clone(media)}}
+			return map[string]any{"content": map[string]any{"application/json": media,
+				"application/merge-patch+json": maps.Clone(media)}}
 		}
 		return readPublished(map[string]any{
 			"openapi": "3.1.0",
 			"paths": map[string]any{
-				"/orders": map[string]any{"post": map[string]any{"requestBody": content(map[string]any{"type": "object", "required": []any{"size"}, "properties": map[string]any{"size": map[string]any{"maximum": 5}}})}},
+				"/orders": map[string]any{
+					"post": map[string]any{"requestBody": content(map[string]any{"type": "object",
+						"required":   []any{"size"},
+						"properties": map[string]any{"size": map[string]any{"maximum": 5}}})}},
 				"/orders/{id}": map[string]any{
 					"patch": map[string]any{"requestBody": content(map[string]any{"type": "object"})},
-					"put":   map[string]any{"requestBody": content(map[string]any{"required": []any{"name"}, "properties": map[string]any{"size": map[string]any{"maximum": 9}}})},
+					"put": map[string]any{
+						"requestBody": content(map[string]any{"required": []any{"name"},
+							"properties": map[string]any{"size": map[string]any{"maximum": 9}}})},
 				},
 				"/notes/{id}": map[string]any{"patch": map[string]any{"requestBody": content(map[string]any{
-					"type": "object", "discriminator": map[string]any{"propertyName": "kind", "mapping": map[string]any{"a": "#/components/schemas/A"}},
+					"type": "object", "discriminator": map[string]any{"propertyName": "kind",
+						"mapping": map[string]any{"a": "#/components/schemas/A"}},
 				})}},
 			},
 			"components": map[string]any{"schemas": map[string]any{"A": map[string]any{}}},
@@ -92,7 +101,8 @@ func TestRules(t *testing.T) {
 			if o.String() != test.operation {
 				continue
 			}
-			s := &sample{operation: o, path: map[string]string{"id": "1"}, mediaType: test.mediaType, body: []byte(test.body), object: stored}
+			s := &sample{operation: o, path: map[string]string{"id": "1"}, mediaType: test.mediaType,
+				body: []byte(test.body), object: stored}
 			if got := c.ruleFor(d, s); got != test.want {
 				t.Errorf("%s %s: %q, want %q", test.operation, test.body, got, test.want)
 			}
@@ -117,15 +127,19 @@ func TestRulesAreDocumented(t *testing.T) {
 func TestMendedRequests(t *testing.T) {
 	d := readPublished(map[string]any{
 		"openapi": "3.0.3",
-		"paths": map[string]any{"/orders": map[string]any{"post": map[string]any{"requestBody": map[string]any{"content": map[string]any{"application/json": map[string]any{"schema": map[string]any{
-			"required": []any{"size"}, "properties": map[string]any{
-				"size": map[string]any{"type": "integer", "default": 1},
-				"lines": map[string]any{"items": map[string]any{"allOf": []any{
-					map[string]any{"properties": map[string]any{"kind": map[string]any{"readOnly": true}}},
-					map[string]any{"required": []any{"kind"}, "properties": map[string]any{"kind": map[string]any{"enum": []any{"line"}}}},
-				}}},
-			},
-		}}}}}}},
+		"paths": map[string]any{
+			"/orders": map[string]any{
+				"post": map[string]any{"requestBody": map[string]any{
+					"content": map[string]any{"application/json": map[string]any{"schema": map[string]any{
+						"required": []any{"size"}, "properties": map[string]any{
+							"size": map[string]any{"type": "integer", "default": 1},
+							"lines": map[string]any{"items": map[string]any{"allOf": []any{
+								map[string]any{"properties": map[string]any{"kind": map[string]any{"readOnly": true}}},
+								map[string]any{"required": []any{"kind"},
+									"properties": map[string]any{"kind": map[string]any{"enum": []any{"line"}}}},
+							}}},
+						},
+					}}}}}}},
 	}, false)
 	for _, test := range []struct {
 		sent, got string
@@ -145,14 +159,18 @@ func TestMendedRequests(t *testing.T) {
 	}
 }
 
-// TestGeneratedRequests: the generator makes right requests of what a schema asks for, the judge says what is wrong with a
-// change, and a finding about the keyword or what is around it names it.
+// TestGeneratedRequests: the generator makes right requests of what a schema asks for, the judge says what is wrong
+// with a change, and a finding about the keyword or what is around it names it.
 func TestGeneratedRequests(t *testing.T) {
 	d := readPublished(map[string]any{
 		"openapi": "3.0.3",
 		"paths": map[string]any{"/orders/{id}": map[string]any{"put": map[string]any{
-			"parameters":  []any{map[string]any{"name": "id", "in": "path", "required": true, "schema": map[string]any{"type": "integer"}}},
-			"requestBody": map[string]any{"required": true, "content": map[string]any{"application/json": map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/Order"}}}},
+			"parameters": []any{map[string]any{"name": "id", "in": "path", "required": true,
+				"schema": map[string]any{"type": "integer"}}},
+			"requestBody": map[string]any{"required": true,
+				"content": map[string]any{
+					"application/json": map[string]any{
+						"schema": map[string]any{"$ref": "#/components/schemas/Order"}}}},
 		}}},
 		"components": map[string]any{"schemas": map[string]any{"Order": map[string]any{
 			"type": "object", "required": []any{"id", "state"},
@@ -167,11 +185,16 @@ func TestGeneratedRequests(t *testing.T) {
 		id, mediaType, body string
 		want                judgement
 	}{
-		"right":          {"5", "application/json", `{"state":"open"}`, judgement{isRight: true}},
-		"null":           {"5", "application/json", `{"state":null}`, judgement{isRight: true}},
-		"missing":        {"5", "application/json", `{}`, judgement{keyword: "required", place: "body", schemas: []string{"/paths/~1orders~1{id}/put/requestBody/content/application~1json/schema", "/components/schemas/Order"}}},
-		"media type":     {"5", "text/csv", `{}`, judgement{keyword: "content", place: "body"}},
-		"parameter":      {"x", "application/json", `{"state":"open"}`, judgement{keyword: "type", place: "path.id", schemas: []string{"/paths/~1orders~1{id}/put/parameters/0/schema"}}},
+		"right": {"5", "application/json", `{"state":"open"}`, judgement{isRight: true}},
+		"null":  {"5", "application/json", `{"state":null}`, judgement{isRight: true}},
+		"missing": {"5", "application/json", `{}`,
+			judgement{keyword: "required", place: "body",
+				schemas: []string{"/paths/~1orders~1{id}/put/requestBody/content/application~1json/schema",
+					"/components/schemas/Order"}}},
+		"media type": {"5", "text/csv", `{}`, judgement{keyword: "content", place: "body"}},
+		"parameter": {"x", "application/json", `{"state":"open"}`,
+			judgement{keyword: "type", place: "path.id",
+				schemas: []string{"/paths/~1orders~1{id}/put/parameters/0/schema"}}},
 		"without a body": {"5", "", "", judgement{keyword: "requestBody.required", place: "body"}},
 	} {
 		s := &sample{operation: o, path: map[string]string{"id": test.id}, mediaType: test.mediaType}
@@ -179,12 +202,14 @@ func TestGeneratedRequests(t *testing.T) {
 			s.body = []byte(test.body)
 		}
 		got := d.judge(s)
-		if got.isRight != test.want.isRight || got.keyword != test.want.keyword || got.place != test.want.place || len(got.schemas) > 0 && got.schemas[len(got.schemas)-1] != test.want.schemas[len(test.want.schemas)-1] {
+		if got.isRight != test.want.isRight || got.keyword != test.want.keyword || got.place != test.want.place ||
+			len(got.schemas) > 0 && got.schemas[len(got.schemas)-1] != test.want.schemas[len(test.want.schemas)-1] {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 		for field, want := range map[string]bool{
 			"components.schemas.Order": strings.HasPrefix(test.want.place, "body") && test.want.schemas != nil,
-			"paths[/orders/{id}].put":  true, "paths[/orders].put": false, "components.schemas.Order.properties.state": false,
+			"paths[/orders/{id}].put":  true, "paths[/orders].put": false,
+			"components.schemas.Order.properties.state": false,
 		} {
 			if !got.isRight && (findings{fieldParts(field)}).names(o, got) != want {
 				t.Errorf("%s: a finding at %s names it: %t, want %t", name, field, !want, want)

@@ -9,7 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The rules by which the gateway refuses, on purpose, what JSON Schema has for right. Each is a row of docs/differences.md.
+// The rules by which the gateway refuses, on purpose, what JSON Schema has for right. Each is a row of
+// docs/differences.md.
 const (
 	byDiscriminator = "the value of a discriminator"
 	byResult        = "the result of a patch"
@@ -26,7 +27,8 @@ func (c *corpusRun) ruleFor(d *published, s *sample) string {
 	return ""
 }
 
-// resultSchema returns the schema of what a patch makes: of the PUT of the same path, else of the POST to the collection.
+// resultSchema returns the schema of what a patch makes: of the PUT of the same path, else of the POST to the
+// collection.
 func (d *published) resultSchema(o *operation) string {
 	for _, of := range []string{"put " + o.path, "post " + o.path[:strings.LastIndexByte(o.path, '/')]} {
 		for _, other := range d.operation {
@@ -43,8 +45,8 @@ func (d *published) resultSchema(o *operation) string {
 	return ""
 }
 
-// stored returns what the backend has when it is asked for an object: for a patch one that is right, with as many members as
-// can be made.
+// stored returns what the backend has when it is asked for an object: for a patch one that is right, with as many
+// members as can be made.
 func (c *corpusRun) stored(g *generator, o *operation) any {
 	if o.method != "patch" {
 		return map[string]any{}
@@ -69,7 +71,8 @@ func (c *corpusRun) stored(g *generator, o *operation) any {
 	return best
 }
 
-// shown returns how an answer to GET shows an object: within the one member that the document declares to have its members.
+// shown returns how an answer to GET shows an object: within the one member that the document declares to have its
+// members.
 func (d *published) shown(o *operation, object any) any {
 	own := d.members(d.at(d.resultSchema(o)), 0)
 	item, _ := d.follow(d.at(pointer("paths", o.path)), "")
@@ -151,8 +154,8 @@ func merged(v, patch any, nullRemoves bool) any {
 	return result
 }
 
-// isMended reports whether a wrong request reached the backend as a right one: with the default of a member that it left out,
-// or without a member that is readOnly.
+// isMended reports whether a wrong request reached the backend as a right one: with the default of a member that it
+// left out, or without a member that is readOnly.
 func (d *published) isMended(s *sample, wrong judgement, got []byte) bool {
 	if s.body == nil || !strings.HasPrefix(wrong.place, "body") {
 		return false

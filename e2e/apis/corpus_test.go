@@ -33,8 +33,9 @@ const corpusNumbers = "testdata/corpus.txt"
 
 var (
 	corpusUpdate = flag.Bool("corpus-update", false, "write "+corpusNumbers)
-	corpusReport = flag.String("corpus-report", "", "write each difference and each refusal to the `FILE`, a line of JSON each")
-	corpusOnly   = flag.String("corpus-only", "", "take only the documents whose names match the `REGEXP`")
+	corpusReport = flag.String("corpus-report", "",
+		"write each difference and each refusal to the `FILE`, a line of JSON each")
+	corpusOnly = flag.String("corpus-only", "", "take only the documents whose names match the `REGEXP`")
 )
 
 // wholeCorpus is how many requests all documents together get at least.
@@ -104,7 +105,8 @@ func TestPublishedDocuments(t *testing.T) {
 		if !isChosen(name) {
 			continue
 		}
-		c := &corpusRun{name: name, file: files[name], validator: validator, backend: backend, report: report, objects: map[string]any{}}
+		c := &corpusRun{name: name, file: files[name], validator: validator, backend: backend, report: report,
+			objects: map[string]any{}}
 		t.Run(name, func(t *testing.T) {
 			c.run(t)
 			t.Log(&c.tally)
@@ -131,7 +133,8 @@ func isChosen(name string) bool {
 	if *corpusOnly != "" {
 		return regexp.MustCompile(*corpusOnly).MatchString(name)
 	}
-	return os.Getenv("E2E_ALL") != "" || slices.Contains([]string{"museum", "petstore3", "npm-galaxy31", "nest", "loopback", "fastapi"}, name)
+	return os.Getenv("E2E_ALL") != "" ||
+		slices.Contains([]string{"museum", "petstore3", "npm-galaxy31", "nest", "loopback", "fastapi"}, name)
 }
 
 func corpusFiles(t *testing.T, suites, dir string) map[string]string {
@@ -260,8 +263,10 @@ type tally struct {
 }
 
 func (n *tally) add(o *tally) {
-	n.operations, n.silent, n.requests, n.agreed, n.undecided = n.operations+o.operations, n.silent+o.silent, n.requests+o.requests, n.agreed+o.agreed, n.undecided+o.undecided
-	n.refused, n.missed, n.named, n.leaked, n.failed = n.refused+o.refused, n.missed+o.missed, n.named+o.named, n.leaked+o.leaked, n.failed+o.failed
+	n.operations, n.silent, n.requests, n.agreed, n.undecided = n.operations+o.operations, n.silent+o.silent,
+		n.requests+o.requests, n.agreed+o.agreed, n.undecided+o.undecided
+	n.refused, n.missed, n.named, n.leaked, n.failed = n.refused+o.refused, n.missed+o.missed, n.named+o.named,
+		n.leaked+o.leaked, n.failed+o.failed
 	for rule, count := range o.ruled {
 		n.rule(rule, count)
 	}
@@ -289,8 +294,8 @@ func (n *tally) rule(rule string, count int) {
 	n.ruled[rule] += count
 }
 
-// wrong says what a gateway may not do; empty if all is well. Right requests may be refused by rules alone. Of a hundred
-// requests on which the validators agree one wrong one may pass, in a place that check names.
+// wrong says what a gateway may not do; empty if all is well. Right requests may be refused by rules alone. Of a
+// hundred requests on which the validators agree one wrong one may pass, in a place that check names.
 func (n *tally) wrong() string {
 	switch decided := n.requests - n.undecided; {
 	case n.refused > 0:
@@ -396,8 +401,10 @@ func (c *corpusRun) try(t *testing.T, d *published, s *sample, gateway *program,
 		}
 		line, _ := json.Marshal(difference{
 			c.name, what, s.operation.String(), s.change, own.keyword, own.place, schema,
-			strings.TrimSpace(fmt.Sprint(other.Valid, " ", other.Keyword, other.Place, " ", other.Error)), own.unknown, code, answer,
-			fmt.Sprintf("%s %s?%s %v %v %s %.600s", s.operation.method, s.target(), encodeQuery(s.query), s.header, s.cookie, s.mediaType, s.body),
+			strings.TrimSpace(fmt.Sprint(other.Valid, " ", other.Keyword, other.Place, " ", other.Error)), own.unknown,
+			code, answer,
+			fmt.Sprintf("%s %s?%s %v %v %s %.600s", s.operation.method, s.target(), encodeQuery(s.query), s.header,
+				s.cookie, s.mediaType, s.body),
 		})
 		_, _ = fmt.Fprintf(c.report, "%s\n", line)
 	}
@@ -438,13 +445,15 @@ func (c *corpusRun) try(t *testing.T, d *published, s *sample, gateway *program,
 	}
 }
 
-var corpusClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, DisableCompression: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+var corpusClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, DisableCompression: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // send sends a request with the credentials of the operation.
 func send(t *testing.T, s *sample, address string) (int, string) {
 	t.Helper()
 	query := slices.Clone(s.query)
-	request := &http.Request{Method: strings.ToUpper(s.operation.method), Host: address, Header: http.Header{}, Body: http.NoBody}
+	request := &http.Request{Method: strings.ToUpper(s.operation.method), Host: address, Header: http.Header{},
+		Body: http.NoBody}
 	for _, pair := range s.header {
 		request.Header[pair[0]] = append(request.Header[pair[0]], pair[1])
 	}
@@ -471,7 +480,8 @@ func send(t *testing.T, s *sample, address string) (int, string) {
 		request.Body = io.NopCloser(bytes.NewReader(s.body))
 		request.ContentLength = int64(len(s.body))
 	}
-	request.URL = &url.URL{Scheme: "http", Host: address, Opaque: "//" + address + s.target(), RawQuery: encodeQuery(query)}
+	request.URL = &url.URL{Scheme: "http", Host: address, Opaque: "//" + address + s.target(),
+		RawQuery: encodeQuery(query)}
 	answer, err := corpusClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -536,7 +546,8 @@ type validator struct {
 
 func startValidator(t *testing.T, dir string) *validator {
 	t.Helper()
-	cmd := exec.Command("node", "--max-old-space-size=3000", "--enable-experimental-regexp-engine-on-excessive-backtracks", "judge.mjs")
+	cmd := exec.Command("node", "--max-old-space-size=3000",
+		"--enable-experimental-regexp-engine-on-excessive-backtracks", "judge.mjs")
 	cmd.Dir = dir
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -612,7 +623,8 @@ func (v *validator) judge(t *testing.T, s *sample) verdictOf {
 	for name, value := range s.path {
 		path = strings.ReplaceAll(path, "{"+name+"}", value)
 	}
-	request := map[string]any{"method": s.operation.method, "path": path, "query": encodeQuery(s.query), "headers": headers}
+	request := map[string]any{"method": s.operation.method, "path": path, "query": encodeQuery(s.query),
+		"headers": headers}
 	if s.body != nil {
 		headers["content-type"] = "application/json"
 		request["body"] = string(s.body)
@@ -681,8 +693,8 @@ func fieldParts(field string) []string {
 	return parts
 }
 
-// names reports whether a finding is about the operation as a whole, or about the keyword that was not held, or a schema
-// on the way to it.
+// names reports whether a finding is about the operation as a whole, or about the keyword that was not held, or a
+// schema on the way to it.
 func (f findings) names(o *operation, j judgement) bool {
 	var places [][]string
 	body := []string{"paths", o.path, o.method, "requestBody"}

@@ -9,13 +9,14 @@ import (
 // startDescribed runs Fastify, and the gateway before it with the document that Fastify generates and further files.
 func startDescribed(t *testing.T, version string, policies ...string) (api, gateway *program) {
 	t.Helper()
-	api = startNode(t, nodeDir(t), "/openapi.json", func(port string) []string { return []string{"fastify.mjs", port, version} })
+	api = startNode(t, nodeDir(t), "/openapi.json",
+		func(port string) []string { return []string{"fastify.mjs", port, version} })
 	document := (&request{method: "GET", target: "/openapi.json"}).mustSend(t, api.address)
 	return api, startGateway(t, api.url(), append([]string{document.body}, policies...)...)
 }
 
-// TestDocumentOfFastify: with Fastify's own document, in either version, what is valid answers as without the gateway, and
-// what is not is refused with the field.
+// TestDocumentOfFastify: with Fastify's own document, in either version, what is valid answers as without the gateway,
+// and what is not is refused with the field.
 func TestDocumentOfFastify(t *testing.T) {
 	for _, version := range []string{"3.0.3", "3.1.0"} {
 		t.Run(version, func(t *testing.T) { testDocumentOfFastify(t, version) })
@@ -39,13 +40,15 @@ func testDocumentOfFastify(t *testing.T, version string) {
 			withJSON("patch", "PATCH", "/v1/books/1", `{"price_cents":300}`),
 			without("publish", "POST", "/v1/books/1/publish"),
 			without("publish-missing", "POST", "/v1/books/99/publish"),
-			{name: "upload", method: "POST", target: "/v1/covers", header: []string{"Content-Type: multipart/form-data; boundary=b"}, body: multipartBody},
+			{name: "upload", method: "POST", target: "/v1/covers",
+				header: []string{"Content-Type: multipart/form-data; boundary=b"}, body: multipartBody},
 			without("delete", "DELETE", "/v1/books/1"),
 			without("delete-missing", "DELETE", "/v1/books/1"),
 			without("undescribed", "GET", "/nothing/here"),
 		})
 	})
-	(&request{method: "POST", target: "/v1/books", header: []string{"Content-Type: application/json"}, body: `{"title":"kept"}`}).mustSend(t, gateway.address)
+	(&request{method: "POST", target: "/v1/books", header: []string{"Content-Type: application/json"},
+		body: `{"title":"kept"}`}).mustSend(t, gateway.address)
 	for _, c := range []struct {
 		request
 		code int
@@ -62,7 +65,8 @@ func testDocumentOfFastify(t *testing.T, version string) {
 		{without("query-range", "GET", "/v1/books?limit=51"), 422, "query.limit"},
 		{without("path-parameter", "GET", "/v1/books/x"), 422, "path.id"},
 		{without("method", "DELETE", "/v1/books"), 405, ""},
-		{request{name: "media-type", method: "POST", target: "/v1/books", header: []string{"Content-Type: text/csv"}, body: "a,b"}, 415, ""},
+		{request{name: "media-type", method: "POST", target: "/v1/books", header: []string{"Content-Type: text/csv"},
+			body: "a,b"}, 415, ""},
 		{withJSON("override", "POST", "/v1/books?_method=DELETE", `{"title":"a"}`), 400, ""},
 		{without("original-url", "GET", "/nothing", "X-Original-URL: /v1/books/2"), 400, ""},
 	} {
@@ -71,7 +75,8 @@ func testDocumentOfFastify(t *testing.T, version string) {
 			if a.code != c.code || !strings.Contains(a.body, c.text) {
 				t.Errorf("%s %s: %d %q, want %d with %q", c.method, c.target, a.code, a.body, c.code, c.text)
 			}
-			if strings.Contains(a.body, "Def0") || strings.Contains(a.body, `Book \"\"`) || strings.Contains(a.body, `"name":""`) {
+			if strings.Contains(a.body, "Def0") || strings.Contains(a.body, `Book \"\"`) ||
+				strings.Contains(a.body, `"name":""`) {
 				t.Errorf("a name that no reader of the API knows: %s", a.body)
 			}
 		})
@@ -97,10 +102,14 @@ spec:
       properties: {id: {type: string}, role: {type: string, enum: [member]}}
 `)
 	for name, target := range map[string]string{
-		"plain": "/shop/users", "trailing-slash": "/shop/users/", "double-slash": "/shop//users", "leading-slashes": "//shop/users", "dot": "/shop/./users", "dots": "/x/../shop/users",
-		"encoded-letter": "/shop/%75sers", "encoded-slash": "/shop%2Fusers", "double-encoded": "/shop/%2575sers", "encoded-dot": "/shop/%2e/users", "capitals": "/Shop/USERS",
-		"parameters": "/shop/users;v=1", "middle-parameters": "/shop;a=b/users", "extension": "/shop/users.json", "blank": "/shop/users%20", "backslash": "/shop%5Cusers",
-		"nul": "/shop/users%00", "long-s": "/shop/u%C5%BFers", "fullwidth": "/shop/%EF%BD%95sers", "tab": "/shop/users%09",
+		"plain": "/shop/users", "trailing-slash": "/shop/users/", "double-slash": "/shop//users",
+		"leading-slashes": "//shop/users", "dot": "/shop/./users", "dots": "/x/../shop/users",
+		"encoded-letter": "/shop/%75sers", "encoded-slash": "/shop%2Fusers", "double-encoded": "/shop/%2575sers",
+		"encoded-dot": "/shop/%2e/users", "capitals": "/Shop/USERS",
+		"parameters": "/shop/users;v=1", "middle-parameters": "/shop;a=b/users", "extension": "/shop/users.json",
+		"blank": "/shop/users%20", "backslash": "/shop%5Cusers",
+		"nul": "/shop/users%00", "long-s": "/shop/u%C5%BFers", "fullwidth": "/shop/%EF%BD%95sers",
+		"tab": "/shop/users%09",
 	} {
 		prove(t, name, func(t *proof) {
 			r := withJSON(name, "POST", target, `{"id":"a","role":"admin"}`)
@@ -110,7 +119,8 @@ spec:
 			}
 		})
 	}
-	for _, line := range []string{"X-Original-URL: /shop/users", "X-Rewrite-URL: /shop/users", "X-HTTP-Method-Override: PUT"} {
+	for _, line := range []string{"X-Original-URL: /shop/users", "X-Rewrite-URL: /shop/users",
+		"X-HTTP-Method-Override: PUT"} {
 		header, _, _ := strings.Cut(line, ":")
 		prove(t, "header/"+header, func(t *proof) {
 			r := withJSON("", "POST", "/shop/users", `{"id":"a"}`)

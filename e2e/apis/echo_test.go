@@ -17,7 +17,8 @@ import (
 
 // What a proxy may add to a request, and how it frames the body, whose bytes are compared. What says who a client is
 // (X-Remote-User, Forwarded and the like) is the gateway's own to say: docs/identity.md.
-var addedByProxies = append([]string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Request-Id", "Content-Length"}, hopByHop...)
+var addedByProxies = append([]string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Request-Id",
+	"Content-Length"}, hopByHop...)
 
 // An echo is a backend that notes each request as it came, and answers with its body or as its path says.
 type echo struct {
@@ -91,7 +92,8 @@ func (e *echo) next() string {
 	}
 }
 
-// proveUnchanged sends a request directly and through the gateway: the backend must see the same, and so must the client.
+// proveUnchanged sends a request directly and through the gateway: the backend must see the same, and so must the
+// client.
 func proveUnchanged(t *testing.T, e *echo, gateway string, r *request) {
 	prove(t, r.name, func(t *proof) {
 		direct := r.mustSend(t, e.address())
@@ -100,7 +102,8 @@ func proveUnchanged(t *testing.T, e *echo, gateway string, r *request) {
 		if err != nil {
 			t.Fatalf("%s %s through the gateway: %v", r.method, r.target, err)
 		}
-		if got := e.next(); strings.ReplaceAll(got, gateway, "ADDRESS") != strings.ReplaceAll(wanted, e.address(), "ADDRESS") {
+		if got := e.next(); strings.ReplaceAll(got, gateway, "ADDRESS") != strings.ReplaceAll(wanted, e.address(),
+			"ADDRESS") {
 			t.Errorf("%s %s: the backend got\n%s\ninstead of\n%s", r.method, r.target, got, wanted)
 		}
 		if rows := differences(direct, through, varying()); len(rows) > 0 {
@@ -113,22 +116,27 @@ func proveUnchanged(t *testing.T, e *echo, gateway string, r *request) {
 func TestUndescribedRequestsPass(t *testing.T) {
 	e := startEcho(t)
 	g := startGateway(t, e.URL)
-	for _, r := range slices.Concat(methodRequests(), bodyRequests(), pathRequests(), headerRequests(), answerRequests()) {
+	for _, r := range slices.Concat(methodRequests(), bodyRequests(), pathRequests(), headerRequests(),
+		answerRequests()) {
 		proveUnchanged(t, e, g.address, &r)
 	}
 }
 
 func methodRequests() []request {
 	var list []request
-	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE", "PROPFIND", "MKCOL",
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE", "PROPFIND",
+		"MKCOL",
 		"REPORT", "QUERY", "SEARCH", "LINK", "COPY", "LOCK", "M-SEARCH", "BREW"} {
 		list = append(list, request{name: method + "/empty", method: method, target: "/things/1"})
 		if method != "HEAD" {
 			list = append(list,
-				request{name: method + "/length0", method: method, target: "/things", header: []string{"Content-Length: 0"}},
-				request{name: method + "/json", method: method, target: "/things/1", header: []string{"Content-Type: application/json"}, body: `{"a":1}`},
-				request{name: method + "/chunked", method: method, target: "/things/1", header: []string{"Content-Type: text/plain", "Transfer-Encoding: chunked"},
-					bare: true, body: "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"})
+				request{name: method + "/length0", method: method, target: "/things",
+					header: []string{"Content-Length: 0"}},
+				request{name: method + "/json", method: method, target: "/things/1",
+					header: []string{"Content-Type: application/json"}, body: `{"a":1}`},
+				request{name: method + "/chunked", method: method, target: "/things/1",
+					header: []string{"Content-Type: text/plain", "Transfer-Encoding: chunked"},
+					bare:   true, body: "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"})
 		}
 	}
 	return list
@@ -175,7 +183,8 @@ func bodyRequests() []request {
 			header = append(header, "Content-Encoding: "+c.encoding)
 		}
 		for _, method := range []string{"POST", "PUT", "PATCH"} {
-			list = append(list, request{name: "body/" + c.name + "/" + method, method: method, target: "/things", header: header, body: c.body})
+			list = append(list, request{name: "body/" + c.name + "/" + method, method: method, target: "/things",
+				header: header, body: c.body})
 		}
 	}
 	return list
@@ -238,9 +247,11 @@ func pathRequests() []request {
 	} {
 		list = append(list,
 			request{name: "path/" + c.name + "/GET", method: "GET", target: c.target},
-			request{name: "path/" + c.name + "/POST", method: "POST", target: c.target, header: []string{"Content-Type: application/json"}, body: `{"a":1}`},
+			request{name: "path/" + c.name + "/POST", method: "POST", target: c.target,
+				header: []string{"Content-Type: application/json"}, body: `{"a":1}`},
 			request{name: "path/" + c.name + "/POST-empty", method: "POST", target: c.target},
-			request{name: "path/" + c.name + "/PATCH", method: "PATCH", target: c.target, header: []string{"Content-Type: application/json"}, body: `{"a":1}`},
+			request{name: "path/" + c.name + "/PATCH", method: "PATCH", target: c.target,
+				header: []string{"Content-Type: application/json"}, body: `{"a":1}`},
 			request{name: "path/" + c.name + "/DELETE", method: "DELETE", target: c.target},
 		)
 	}
@@ -278,7 +289,8 @@ func headerRequests() []request {
 				header: []string{c.line, "Content-Type: application/json"}, body: `{"a":1}`})
 	}
 	list = append(list, request{name: "header/preflight", method: "OPTIONS", target: "/things/1", header: []string{
-		"Origin: http://app.example", "Access-Control-Request-Method: PATCH", "Access-Control-Request-Headers: content-type"}})
+		"Origin: http://app.example", "Access-Control-Request-Method: PATCH",
+		"Access-Control-Request-Headers: content-type"}})
 	return list
 }
 
@@ -301,60 +313,77 @@ const bareError = `{"error": {"code":"E1", "message":"human text", "fields":{"a"
 
 // answers has what an ordinary backend may say.
 var answers = map[string]canned{
-	"/answer/200-gzip":       {200, []string{"Content-Type", "application/json", "Content-Encoding", "gzip", "ETag", `W/"1"`, "Vary", "Accept-Encoding"}, gzipped(`{"a":1}`)},
-	"/answer/200-status":     {200, []string{"Content-Type", "application/json"}, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404}`},
-	"/answer/200-broken":     {200, []string{"Content-Type", "application/json"}, `{"a":`},
-	"/answer/201":            {201, []string{"Location", "/things/5", "Content-Type", "application/json"}, `{"id":5}`},
-	"/answer/202-empty":      {202, nil, ""},
-	"/answer/204":            {204, []string{"Set-Cookie", "a=; Max-Age=0", "X-Request-Id", "r"}, ""},
-	"/answer/206":            {206, []string{"Content-Range", "bytes 0-1/5", "Content-Type", "text/plain"}, "he"},
-	"/answer/301":            {301, []string{"Location", "https://elsewhere.example/x"}, ""},
-	"/answer/302":            {302, []string{"Location", "/login?next=%2F", "Set-Cookie", "a=1"}, "see there"},
-	"/answer/304":            {304, []string{"ETag", `"1"`, "Cache-Control", "max-age=60"}, ""},
-	"/answer/307":            {307, []string{"Location", "../up"}, ""},
-	"/answer/400":            {400, []string{"Content-Type", "application/json; charset=utf-8", "X-Request-Id", "abc", "Access-Control-Allow-Origin", "*"}, bareError},
-	"/answer/400-plain":      {400, []string{"Content-Type", "text/plain"}, "no"},
-	"/answer/400-empty":      {400, nil, ""},
-	"/answer/400-gzip":       {400, []string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, gzipped(bareError)},
-	"/answer/401":            {401, []string{"WWW-Authenticate", `Basic realm="x"`, "WWW-Authenticate", `Bearer realm="y"`, "Set-Cookie", "csrf=1", "Set-Cookie", "b=2", "Content-Type", "application/json"}, bareError},
-	"/answer/402":            {402, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/403-html":       {403, []string{"Content-Type", "text/html", "Cache-Control", "no-store"}, "<h1>no</h1>"},
-	"/answer/404-problem":    {404, []string{"Content-Type", "application/problem+json", "Content-Language", "en"}, `{"type":"https://x/y","title":"gone","status":404,"detail":"d"}`},
-	"/answer/405":            {405, []string{"Allow", "GET, REPORT", "Content-Type", "application/json"}, bareError},
-	"/answer/407":            {407, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/408":            {408, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/409":            {409, []string{"Location", "/existing/1", "ETag", `"9"`, "Content-Type", "application/json"}, bareError},
-	"/answer/410":            {410, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/412":            {412, []string{"ETag", `"9"`, "Content-Type", "application/json"}, bareError},
-	"/answer/413":            {413, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/415":            {415, []string{"Accept-Post", "text/csv", "Content-Type", "application/json"}, bareError},
-	"/answer/416":            {416, []string{"Content-Range", "bytes */5"}, ""},
-	"/answer/418":            {418, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/422":            {422, []string{"Content-Type", "application/json"}, `{"code":400,"message":"Failed to create record.","data":{"title":{"code":"validation_required"}}}`},
-	"/answer/422-problem":    {422, []string{"Content-Type", "application/problem+json"}, `{"type":"https://x/y","title":"bad","status":422,"errors":[{"pointer":"#/a"}]}`},
-	"/answer/423":            {423, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/426":            {426, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/428":            {428, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/429":            {429, []string{"Retry-After", "120", "X-RateLimit-Remaining", "0", "Content-Type", "application/json"}, bareError},
-	"/answer/429-date":       {429, []string{"Retry-After", "Wed, 01 Jan 2031 00:00:00 GMT"}, bareError},
-	"/answer/431":            {431, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/451":            {451, []string{"Link", `<http://x>; rel="blocked-by"`}, ""},
-	"/answer/499":            {499, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/500":            {500, []string{"Content-Type", "application/json"}, `{"error":"boom","trace_id":"t1"}`},
-	"/answer/500-status":     {500, []string{"Content-Type", "application/json"}, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`},
-	"/answer/501":            {501, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/502":            {502, []string{"Content-Type", "text/html"}, "<h1>bad gateway</h1>"},
-	"/answer/503":            {503, []string{"Retry-After", "7", "Content-Type", "text/html"}, "<h1>later</h1>"},
-	"/answer/504":            {504, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/507":            {507, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/511":            {511, []string{"Content-Type", "text/html"}, "<a href=/login>log in</a>"},
-	"/answer/599":            {599, []string{"Content-Type", "application/json"}, bareError},
-	"/api/v1/answer":         {404, []string{"Content-Type", "application/json"}, bareError},
-	"/answer/many-headers":   {200, []string{"Server", "x/1", "X-Powered-By", "y", "Link", "</a>; rel=next", "Link", "</b>; rel=last", "X-Total-Count", "25", "Warning", `299 - "old"`, "Strict-Transport-Security", "max-age=1", "Alt-Svc", "clear"}, "x"},
-	"/answer/cors":           {200, []string{"Access-Control-Allow-Origin", "http://app.example", "Access-Control-Allow-Credentials", "true", "Access-Control-Expose-Headers", "Link", "Vary", "Origin"}, "x"},
-	"/answer/event-stream":   {200, []string{"Content-Type", "text/event-stream", "Cache-Control", "no-cache"}, "id: 1\ndata: {}\n\n"},
-	"/answer/no-type":        {200, []string{"Content-Type", ""}, "x"},
-	"/answer/download":       {200, []string{"Content-Disposition", `attachment; filename="a.bin"`, "Content-Type", "application/octet-stream", "Accept-Ranges", "bytes", "Last-Modified", "Wed, 01 Jan 2025 00:00:00 GMT"}, "\x00\x01"},
+	"/answer/200-gzip": {200, []string{"Content-Type", "application/json", "Content-Encoding", "gzip", "ETag",
+		`W/"1"`, "Vary", "Accept-Encoding"}, gzipped(`{"a":1}`)},
+	"/answer/200-status": {200, []string{"Content-Type", "application/json"},
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","code":404}`},
+	"/answer/200-broken": {200, []string{"Content-Type", "application/json"}, `{"a":`},
+	"/answer/201":        {201, []string{"Location", "/things/5", "Content-Type", "application/json"}, `{"id":5}`},
+	"/answer/202-empty":  {202, nil, ""},
+	"/answer/204":        {204, []string{"Set-Cookie", "a=; Max-Age=0", "X-Request-Id", "r"}, ""},
+	"/answer/206":        {206, []string{"Content-Range", "bytes 0-1/5", "Content-Type", "text/plain"}, "he"},
+	"/answer/301":        {301, []string{"Location", "https://elsewhere.example/x"}, ""},
+	"/answer/302":        {302, []string{"Location", "/login?next=%2F", "Set-Cookie", "a=1"}, "see there"},
+	"/answer/304":        {304, []string{"ETag", `"1"`, "Cache-Control", "max-age=60"}, ""},
+	"/answer/307":        {307, []string{"Location", "../up"}, ""},
+	"/answer/400": {400, []string{"Content-Type", "application/json; charset=utf-8", "X-Request-Id", "abc",
+		"Access-Control-Allow-Origin", "*"}, bareError},
+	"/answer/400-plain": {400, []string{"Content-Type", "text/plain"}, "no"},
+	"/answer/400-empty": {400, nil, ""},
+	"/answer/400-gzip": {400, []string{"Content-Type", "application/json", "Content-Encoding", "gzip"},
+		gzipped(bareError)},
+	"/answer/401": {401, []string{"WWW-Authenticate", `Basic realm="x"`, "WWW-Authenticate",
+		`Bearer realm="y"`, "Set-Cookie", "csrf=1", "Set-Cookie", "b=2", "Content-Type", "application/json"},
+		bareError},
+	"/answer/402":      {402, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/403-html": {403, []string{"Content-Type", "text/html", "Cache-Control", "no-store"}, "<h1>no</h1>"},
+	"/answer/404-problem": {404, []string{"Content-Type", "application/problem+json", "Content-Language", "en"},
+		`{"type":"https://x/y","title":"gone","status":404,"detail":"d"}`},
+	"/answer/405": {405, []string{"Allow", "GET, REPORT", "Content-Type", "application/json"}, bareError},
+	"/answer/407": {407, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/408": {408, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/409": {409, []string{"Location", "/existing/1", "ETag", `"9"`, "Content-Type",
+		"application/json"}, bareError},
+	"/answer/410": {410, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/412": {412, []string{"ETag", `"9"`, "Content-Type", "application/json"}, bareError},
+	"/answer/413": {413, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/415": {415, []string{"Accept-Post", "text/csv", "Content-Type", "application/json"}, bareError},
+	"/answer/416": {416, []string{"Content-Range", "bytes */5"}, ""},
+	"/answer/418": {418, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/422": {422, []string{"Content-Type", "application/json"}, `{"code":400,"message":"Failed to create record.","data":{"title":{"code":"validation_required"}}}`},
+	"/answer/422-problem": {422, []string{"Content-Type", "application/problem+json"},
+		`{"type":"https://x/y","title":"bad","status":422,"errors":[{"pointer":"#/a"}]}`},
+	"/answer/423": {423, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/426": {426, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/428": {428, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/429": {429, []string{"Retry-After", "120", "X-RateLimit-Remaining", "0", "Content-Type",
+		"application/json"}, bareError},
+	"/answer/429-date": {429, []string{"Retry-After", "Wed, 01 Jan 2031 00:00:00 GMT"}, bareError},
+	"/answer/431":      {431, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/451":      {451, []string{"Link", `<http://x>; rel="blocked-by"`}, ""},
+	"/answer/499":      {499, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/500":      {500, []string{"Content-Type", "application/json"}, `{"error":"boom","trace_id":"t1"}`},
+	"/answer/500-status": {500, []string{"Content-Type", "application/json"},
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`},
+	"/answer/501":    {501, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/502":    {502, []string{"Content-Type", "text/html"}, "<h1>bad gateway</h1>"},
+	"/answer/503":    {503, []string{"Retry-After", "7", "Content-Type", "text/html"}, "<h1>later</h1>"},
+	"/answer/504":    {504, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/507":    {507, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/511":    {511, []string{"Content-Type", "text/html"}, "<a href=/login>log in</a>"},
+	"/answer/599":    {599, []string{"Content-Type", "application/json"}, bareError},
+	"/api/v1/answer": {404, []string{"Content-Type", "application/json"}, bareError},
+	"/answer/many-headers": {200, []string{"Server", "x/1", "X-Powered-By", "y", "Link", "</a>; rel=next", "Link",
+		"</b>; rel=last", "X-Total-Count", "25", "Warning", `299 - "old"`, "Strict-Transport-Security", "max-age=1",
+		"Alt-Svc", "clear"}, "x"},
+	"/answer/cors": {200, []string{"Access-Control-Allow-Origin", "http://app.example",
+		"Access-Control-Allow-Credentials", "true", "Access-Control-Expose-Headers", "Link", "Vary", "Origin"}, "x"},
+	"/answer/event-stream": {200, []string{"Content-Type", "text/event-stream", "Cache-Control", "no-cache"},
+		"id: 1\ndata: {}\n\n"},
+	"/answer/no-type": {200, []string{"Content-Type", ""}, "x"},
+	"/answer/download": {200, []string{"Content-Disposition", `attachment; filename="a.bin"`, "Content-Type",
+		"application/octet-stream", "Accept-Ranges", "bytes", "Last-Modified", "Wed, 01 Jan 2025 00:00:00 GMT"},
+		"\x00\x01"},
 	"/answer/invalid-status": {222, []string{"Content-Type", "application/json"}, `{"a":1}`},
 }
 
@@ -365,7 +394,8 @@ func answerRequests() []request {
 		list = append(list,
 			request{name: name + "/GET", method: "GET", target: target},
 			request{name: name + "/HEAD", method: "HEAD", target: target},
-			request{name: name + "/POST", method: "POST", target: target, header: []string{"Content-Type: application/json"}, body: `{"a":1}`},
+			request{name: name + "/POST", method: "POST", target: target,
+				header: []string{"Content-Type: application/json"}, body: `{"a":1}`},
 		)
 	}
 	slices.SortFunc(list, func(a, b request) int { return strings.Compare(a.name, b.name) })

@@ -35,8 +35,9 @@ components:
       properties: {sku: {type: string, minLength: 1}, count: {type: integer, minimum: 1, maximum: 9}}
 `
 
-// TestErrorsAsTheFrameworks: the library's templates write refusals as the frameworks do that they are named after: with the same
-// code, media type and members. What differs is listed: each row has what the framework says and what the gateway says.
+// TestErrorsAsTheFrameworks: the library's templates write refusals as the frameworks do that they are named after:
+// with the same code, media type and members. What differs is listed: each row has what the framework says and what the
+// gateway says.
 func TestErrorsAsTheFrameworks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		start    func(t *testing.T) *program
@@ -181,8 +182,8 @@ func errorOf(t *testing.T, a *answer) string {
 	return fmt.Sprint(a.code, " ", string(text))
 }
 
-// shapeOf returns the code, the media type and the members of an answer with the kinds of their values. What is no message is there
-// as it is.
+// shapeOf returns the code, the media type and the members of an answer with the kinds of their values. What is no
+// message is there as it is.
 func shapeOf(t *testing.T, a *answer) string {
 	t.Helper()
 	var body any

@@ -43,7 +43,8 @@ func (r *request) send(address string) (*answer, error) {
 	if err := connection.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
-	go func() { _, _ = io.WriteString(connection, r.head(address)+r.body) }() // a server may answer before it has read all
+	// a server may answer before it has read all
+	go func() { _, _ = io.WriteString(connection, r.head(address)+r.body) }()
 	response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: r.method})
 	if err != nil {
 		return nil, err
@@ -73,7 +74,8 @@ func (r *request) mustSend(t testing.TB, address string) *answer {
 }
 
 // hopByHop are the headers of one connection (RFC 9110, 7.6.1), and Via, which a proxy may add.
-var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Via"}
+var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Via"}
 
 // A row is one difference between two answers.
 type row struct{ part, direct, through string }
@@ -159,8 +161,8 @@ func varying(patterns ...string) func(string) string {
 	return func(s string) string { return expression.ReplaceAllString(s, "~") }
 }
 
-// proveEqual sends the requests in their order to a server, and to another one of the same kind behind the gateway. Each
-// pair of answers is a proof.
+// proveEqual sends the requests in their order to a server, and to another one of the same kind behind the gateway.
+// Each pair of answers is a proof.
 func proveEqual(t *testing.T, direct, gateway string, vary func(string) string, requests []request) {
 	t.Helper()
 	type pair struct {

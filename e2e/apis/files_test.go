@@ -58,7 +58,8 @@ func TestJSONServerWithFiles(t *testing.T) {
 				{withJSON("create", "POST", "/posts", `{"id":"3","title":"three"}`), 201, `"views": 0`},
 				{without("status-is-the-API's-own", "GET", "/posts/3"), 200, `"status": "draft"`},
 				{withJSON("create-invalid", "POST", "/posts", `{"id":"4","title":"","views":-1}`), 422, "views"},
-				{withJSON("update", "PUT", "/posts/3", `{"id":"3","title":"drei","status":"live"}`), 200, `"status": "live"`},
+				{withJSON("update", "PUT", "/posts/3", `{"id":"3","title":"drei","status":"live"}`), 200,
+					`"status": "live"`},
 				{withJSON("update-invalid", "PUT", "/posts/3", `{"id":"3"}`), 422, "title"},
 				{withJSON("patch", "PATCH", "/posts/3", `{"views":7}`), 200, `"views": 7`},
 				{withJSON("patch-invalid", "PATCH", "/posts/3", `{"views":-7}`), 422, "views"},
@@ -90,26 +91,30 @@ spec:
         status: {type: string}
 `
 
-// TestPocketBaseWithFiles: with a file about the records of one collection, the SDK's session is the same but for bodies
-// that are no JSON, and what the file forbids is refused.
+// TestPocketBaseWithFiles: with a file about the records of one collection, the SDK's session is the same but for
+// bodies that are no JSON, and what the file forbids is refused.
 func TestPocketBaseWithFiles(t *testing.T) {
 	dir, file := nodeDir(t), pocketBase(t)
 	direct, api := startPocketBase(t, file), startPocketBase(t, file)
 	gateway := startGateway(t, api.url(), pocketBasePosts)
 	session := func(address string) transcript {
-		return runClient(t, dir, "node", "pocketbase.mjs", "http://"+address, pocketBaseUser, pocketBasePassword, "JSON")
+		return runClient(t, dir, "node", "pocketbase.mjs", "http://"+address, pocketBaseUser, pocketBasePassword,
+			"JSON")
 	}
 	t.Run("session", func(t *testing.T) {
 		a, b := withoutMadeETags(session(direct.address), session(gateway.address))
 		proveSameTranscript(t, a, b, func(s string) string {
-			return pocketBaseVaries(strings.NewReplacer(direct.address, "ADDRESS", gateway.address, "ADDRESS").Replace(s))
+			return pocketBaseVaries(strings.NewReplacer(direct.address, "ADDRESS", gateway.address,
+				"ADDRESS").Replace(s))
 		})
 	})
 	proveExpected(t, gateway.address, []expected{
-		{withJSON("create-invalid", "POST", "/api/collections/posts/records", `{"title":"a","views":1001}`), 422, "views"},
+		{withJSON("create-invalid", "POST", "/api/collections/posts/records", `{"title":"a","views":1001}`), 422,
+			"views"},
 		{withJSON("patch-invalid", "PATCH", "/api/collections/posts/records/x", `{"views":1001}`), 404, ""},
-		{request{name: "create-form", method: "POST", target: "/api/collections/posts/records", header: []string{"Content-Type: application/x-www-form-urlencoded"},
-			body: "views=1001"}, 415, ""},
+		{request{name: "create-form", method: "POST", target: "/api/collections/posts/records",
+			header: []string{"Content-Type: application/x-www-form-urlencoded"},
+			body:   "views=1001"}, 415, ""},
 	})
 }
 
@@ -150,13 +155,15 @@ func TestAlertmanagerWithItsDocument(t *testing.T) {
 	})
 	proveExpected(t, gateway.address, []expected{
 		{withJSON("alerts", "POST", "/api/v2/alerts", alerts), 200, ""},
-		{withJSON("alert-without-labels", "POST", "/api/v2/alerts", `[{"labels":{"alertname":"a"}},{}]`), 422, "[1].labels"},
+		{withJSON("alert-without-labels", "POST", "/api/v2/alerts", `[{"labels":{"alertname":"a"}},{}]`), 422,
+			"[1].labels"},
 		{withJSON("alerts-no-array", "POST", "/api/v2/alerts", `{}`), 422, ""},
 		{withJSON("silence", "POST", "/api/v2/silences", silence), 200, "silenceID"},
 		{withJSON("silence-without-comment", "POST", "/api/v2/silences", `{"matchers":[{"name":"a","value":"b","isRegex":false}],"startsAt":"2080-01-01T00:00:00Z","endsAt":"2090-01-01T00:00:00Z","createdBy":"ann"}`), 422, "comment"},
 		{without("query", "GET", "/api/v2/alerts?active=perhaps"), 422, "query.active"},
 		{without("method", "DELETE", "/api/v2/alerts"), http.StatusMethodNotAllowed, ""},
-		{request{name: "media-type", method: "POST", target: "/api/v2/alerts", header: []string{"Content-Type: text/csv"}, body: "a"}, 415, ""},
+		{request{name: "media-type", method: "POST", target: "/api/v2/alerts",
+			header: []string{"Content-Type: text/csv"}, body: "a"}, 415, ""},
 		{without("undescribed", "GET", "/metrics"), 200, "alertmanager_build_info"},
 	})
 }

@@ -161,12 +161,13 @@ func startGatewayFor(t testing.TB, lines, upstream string, files ...string) *pro
 	config := filepath.Join(t.TempDir(), "gateway.yaml")
 	write(t, config, "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\nshutdownDeadlineSeconds: 1\n"+lines)
 	return start(t, "http://"+admin+"/readyz", func(address string) *exec.Cmd {
-		return exec.Command(gatewayProgram, append([]string{"serve", "--listen", address, "--admin", admin, "--config", config}, args...)...)
+		return exec.Command(gatewayProgram,
+			append([]string{"serve", "--listen", address, "--admin", admin, "--config", config}, args...)...)
 	})
 }
 
-// start runs a server on a free address until the test ends. It is ready when the URL answers 200. Without a scheme, the
-// URL is a path of the server itself; an empty one asks for no more than a connection.
+// start runs a server on a free address until the test ends. It is ready when the URL answers 200. Without a scheme,
+// the URL is a path of the server itself; an empty one asks for no more than a connection.
 func start(t testing.TB, ready string, command func(address string) *exec.Cmd) *program {
 	t.Helper()
 	for range 3 {
@@ -211,7 +212,8 @@ func startOnce(t testing.TB, ready string, command func(address string) *exec.Cm
 		}
 	})
 	if !eventually(func() bool { return isReady(ready, p.address) }, exited) {
-		if said := p.log.String(); strings.Contains(said, "EADDRINUSE") || strings.Contains(said, "address already in use") {
+		if said := p.log.String(); strings.Contains(said, "EADDRINUSE") ||
+			strings.Contains(said, "address already in use") {
 			return nil
 		}
 		t.Fatalf("%s was not ready in time:\n%s", cmd, p.log)

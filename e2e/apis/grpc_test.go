@@ -132,8 +132,8 @@ routes:
 	return p
 }
 
-// TestGRPC runs gRPC's interop tests through the gateway: all four kinds of call, with trailers, deadlines, cancellation and
-// errors, by TLS on both sides and on none.
+// TestGRPC runs gRPC's interop tests through the gateway: all four kinds of call, with trailers, deadlines,
+// cancellation and errors, by TLS on both sides and on none.
 func TestGRPC(t *testing.T) {
 	for _, isTLS := range []bool{false, true} {
 		lines, upstream, flag := "", "http://"+startInterop(t), ""
@@ -149,7 +149,8 @@ func TestGRPC(t *testing.T) {
 		for name := range interopCases {
 			t.Run(fmt.Sprintf("TLS %v/%s", isTLS, name), func(t *testing.T) {
 				c := exec.Command(os.Args[0], "-test.run=^TestInteropCase$", "-test.timeout=90s")
-				c.Env = append(os.Environ(), "INTEROP_CASE="+name, "INTEROP_TARGET="+p.address, "INTEROP_TLS="+flag, "E2E_SKIP_BUILD=1")
+				c.Env = append(os.Environ(), "INTEROP_CASE="+name, "INTEROP_TARGET="+p.address, "INTEROP_TLS="+flag,
+					"E2E_SKIP_BUILD=1")
 				if out, err := c.CombinedOutput(); err != nil {
 					t.Errorf("%v\n%s", err, out)
 				}
@@ -158,7 +159,8 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// TestGRPCRefusals: what the gateway itself refuses is a status of gRPC to a client of gRPC, with the time to come again.
+// TestGRPCRefusals: what the gateway itself refuses is a status of gRPC to a client of gRPC, with the time to come
+// again.
 func TestGRPCRefusals(t *testing.T) {
 	backend := "http://" + startInterop(t)
 	call := func(p *program, method string) error {
@@ -208,12 +210,13 @@ spec:
 	}
 }
 
-// TestGRPCLasts: a call may be silent for longer than any timeout for other requests, whoever is silent, and its messages may be
-// of 4 MB. Metrics name the calls that the backend has.
+// TestGRPCLasts: a call may be silent for longer than any timeout for other requests, whoever is silent, and its
+// messages may be of 4 MB. Metrics name the calls that the backend has.
 func TestGRPCLasts(t *testing.T) {
 	backend := "http://" + startInterop(t, grpc.MaxRecvMsgSize(8<<20))
 	p := startGatewayTo(t, backend, "timeouts: {bodyDeadlineSeconds: 1, idleTimeoutSeconds: 1, headerDeadlineSeconds: 1}\n")
-	conn, err := grpc.NewClient(p.address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(8<<20)))
+	conn, err := grpc.NewClient(p.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(8<<20)))
 	must(t, err)
 	defer func() { _ = conn.Close() }()
 	c := testgrpc.NewTestServiceClient(conn)
@@ -222,7 +225,10 @@ func TestGRPCLasts(t *testing.T) {
 	both, err := c.FullDuplexCall(ctx)
 	must(t, err)
 	for range 2 {
-		must(t, both.Send(&testgrpc.StreamingOutputCallRequest{ResponseParameters: []*testgrpc.ResponseParameters{{Size: 4 << 20}}, Payload: &testgrpc.Payload{Body: make([]byte, 4<<20)}}))
+		must(t,
+			both.Send(&testgrpc.StreamingOutputCallRequest{
+				ResponseParameters: []*testgrpc.ResponseParameters{{Size: 4 << 20}},
+				Payload:            &testgrpc.Payload{Body: make([]byte, 4<<20)}}))
 		got, err := both.Recv()
 		must(t, err)
 		if n := len(got.GetPayload().GetBody()); n != 4<<20 {
@@ -243,7 +249,8 @@ func TestGRPCLasts(t *testing.T) {
 	if sum.GetAggregatedPayloadSize() != 10 {
 		t.Errorf("%v", sum)
 	}
-	if err := conn.Invoke(ctx, "/grpc.testing.TestService/NoSuchCall", &testgrpc.Empty{}, &testgrpc.Empty{}); grpcstatus.Code(err) != codes.Unimplemented {
+	if err := conn.Invoke(ctx, "/grpc.testing.TestService/NoSuchCall", &testgrpc.Empty{},
+		&testgrpc.Empty{}); grpcstatus.Code(err) != codes.Unimplemented {
 		t.Errorf("a call that the server does not have: %v", err)
 	}
 	resp, err := http.Get("http://" + p.admin + "/metrics")
@@ -256,8 +263,8 @@ func TestGRPCLasts(t *testing.T) {
 	}
 }
 
-// TestGRPCHead: the server of a call learns that trailers reach the client, and the client gets them. A request that is no call
-// of gRPC has no TE.
+// TestGRPCHead: the server of a call learns that trailers reach the client, and the client gets them. A request that is
+// no call of gRPC has no TE.
 func TestGRPCHead(t *testing.T) {
 	backend := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // what is missing shows in the trailers
@@ -276,9 +283,11 @@ func TestGRPCHead(t *testing.T) {
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	defer transport.CloseIdleConnections()
 	for media, want := range map[string]string{
-		"application/grpc+proto": "[trailers]HTTP/2.0", "application/grpc-web": "[]HTTP/2.0", "application/json": "[]HTTP/2.0",
+		"application/grpc+proto": "[trailers]HTTP/2.0", "application/grpc-web": "[]HTTP/2.0",
+		"application/json": "[]HTTP/2.0",
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url()+"/a.B/C", io.MultiReader(strings.NewReader("body")))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url()+"/a.B/C",
+			io.MultiReader(strings.NewReader("body")))
 		must(t, err)
 		r.Header.Set("Content-Type", media)
 		r.Header.Set("Te", "trailers")

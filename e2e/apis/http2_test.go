@@ -33,15 +33,17 @@ import (
 	"github.com/summerwind/h2spec/spec"
 )
 
-// certificate writes a certificate for localhost and other names, which has signed itself, and its key. It returns the lines of a
-// configuration that has them.
+// certificate writes a certificate for localhost and other names, which has signed itself, and its key. It returns the
+// lines of a configuration that has them.
 func certificate(t testing.TB, names ...string) (lines, file string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		DNSNames: append(names, "localhost"), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(24 * time.Hour),
+		DNSNames: append(names, "localhost"), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
+		BasicConstraintsValid: true,
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	must(t, err)
@@ -54,8 +56,8 @@ func certificate(t testing.TB, names ...string) (lines, file string) {
 	return fmt.Sprintf("tls: {certFile: %s/tls.crt, keyFile: %s/tls.key}\n", dir, dir), file
 }
 
-// spoken answers with what it got, and with WebSockets that say everything again, after a greeting in one segment with the
-// handshake's answer.
+// spoken answers with what it got, and with WebSockets that say everything again, after a greeting in one segment with
+// the handshake's answer.
 func spoken(t testing.TB) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" {
@@ -71,7 +73,8 @@ func spoken(t testing.TB) *httptest.Server {
 			defer func() { _ = c.Close() }()
 			for {
 				text, kind, err := wsutil.ReadClientData(c)
-				if err != nil || wsutil.WriteServerMessage(c, kind, append([]byte(r.Header.Get("Via")+": "), text...)) != nil {
+				if err != nil || wsutil.WriteServerMessage(c, kind,
+					append([]byte(r.Header.Get("Via")+": "), text...)) != nil {
 					return
 				}
 			}
@@ -98,7 +101,8 @@ func TestH2Spec(t *testing.T) {
 		must(t, err)
 		n, err := strconv.Atoi(port)
 		must(t, err)
-		c := &config.Config{Host: host, Port: n, Path: "/", Timeout: 5 * time.Second, MaxHeaderLen: 4000, Strict: true, TLS: isTLS, Insecure: true}
+		c := &config.Config{Host: host, Port: n, Path: "/", Timeout: 5 * time.Second, MaxHeaderLen: 4000, Strict: true,
+			TLS: isTLS, Insecure: true}
 		passed := 0
 		var failed []string
 		for _, group := range []*spec.TestGroup{generic.Spec(), h2specs.Spec(), hpack.Spec()} {
@@ -131,7 +135,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestClientsOfHTTP2: curl, nghttp, h2load, Node and Chromium speak HTTP/2 with the gateway, and WebSockets pass on a stream.
+// TestClientsOfHTTP2: curl, nghttp, h2load, Node and Chromium speak HTTP/2 with the gateway, and WebSockets pass on a
+// stream.
 func TestClientsOfHTTP2(t *testing.T) {
 	backend := spoken(t)
 	lines, file := certificate(t)
@@ -142,14 +147,19 @@ func TestClientsOfHTTP2(t *testing.T) {
 		command []string
 		want    string
 	}{
-		{[]string{curl, "-s", "--cacert", file, "https://" + secure.address + "/a?b=c"}, "GET /a?b=c 2.0 admission-gateway"},
-		{[]string{curl, "-s", "--http1.1", "--cacert", file, "https://" + secure.address + "/a"}, "GET /a 1.1 admission-gateway"},
-		{[]string{curl, "-s", "--http2-prior-knowledge", "-d", "body", plain.url() + "/a"}, "POST /a 2.0 admission-gateway"},
-		{[]string{curl, "-s", "--http2", plain.url() + "/a"}, "GET /a 1.1 admission-gateway"}, // Upgrade: h2c is ignored
+		{[]string{curl, "-s", "--cacert", file, "https://" + secure.address + "/a?b=c"},
+			"GET /a?b=c 2.0 admission-gateway"},
+		{[]string{curl, "-s", "--http1.1", "--cacert", file, "https://" + secure.address + "/a"},
+			"GET /a 1.1 admission-gateway"},
+		{[]string{curl, "-s", "--http2-prior-knowledge", "-d", "body", plain.url() + "/a"},
+			"POST /a 2.0 admission-gateway"},
+		// Upgrade: h2c is ignored
+		{[]string{curl, "-s", "--http2", plain.url() + "/a"}, "GET /a 1.1 admission-gateway"},
 		{[]string{nghttp, plain.url() + "/a"}, "GET /a 2.0 admission-gateway"},
 		{[]string{nghttp, "--no-verify-peer", "https://" + secure.address + "/a"}, "GET /a 2.0 admission-gateway"},
 		{[]string{h2load, "-n", "2000", "-c", "4", "-m", "32", "https://" + secure.address + "/a"}, "requests: 2000 total, 2000 started, 2000 done, 2000 succeeded, 0 failed, 0 errored, 0 timeout"},
-		{[]string{h2load, "-n", "2000", "-c", "4", "-m", "200", plain.url() + "/a"}, "2000 succeeded, 0 failed, 0 errored, 0 timeout"},
+		{[]string{h2load, "-n", "2000", "-c", "4", "-m", "200", plain.url() + "/a"},
+			"2000 succeeded, 0 failed, 0 errored, 0 timeout"},
 		{[]string{"node", "-e", fmt.Sprintf(`const c = require('http2').connect(%q); const r = c.request({':path': '/n', ':method': 'POST'});
 			r.end('x'); r.setEncoding('utf8'); r.on('data', d => process.stdout.write(d)); r.on('end', () => c.close())`, plain.url())}, "POST /n 2.0 admission-gateway"},
 	} {
@@ -159,8 +169,10 @@ func TestClientsOfHTTP2(t *testing.T) {
 		}
 	}
 	// Chromium, and a WebSocket of it, which goes on the connection that it has (RFC 8441).
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(debian(t, "chromium")), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("ignore-certificate-errors", true), chromedp.WSURLReadTimeout(time.Minute))
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(debian(t, "chromium")),
+		chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("ignore-certificate-errors", true),
+		chromedp.WSURLReadTimeout(time.Minute))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewContext(ctx)

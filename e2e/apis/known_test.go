@@ -111,7 +111,8 @@ func verdict(t testing.TB, failures []string, reason string) {
 func unmet() []string {
 	var names []string
 	for name := range known {
-		if !slices.Contains(met, name) && !slices.ContainsFunc(skipped, func(s string) bool { return strings.HasPrefix(name, s+"/") }) {
+		if !slices.Contains(met, name) &&
+			!slices.ContainsFunc(skipped, func(s string) bool { return strings.HasPrefix(name, s+"/") }) {
 			names = append(names, name)
 		}
 	}

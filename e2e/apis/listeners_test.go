@@ -22,14 +22,15 @@ import (
 // forwarding answers with who the client is.
 func forwarding(t *testing.T) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s for %s by %s", r.URL.Path, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Proto"))
+		fmt.Fprintf(w, "%s for %s by %s", r.URL.Path, r.Header.Get("X-Forwarded-For"),
+			r.Header.Get("X-Forwarded-Proto"))
 	}))
 	t.Cleanup(s.Close)
 	return s
 }
 
-// TestClientsOfListeners: curl and openssl are redirected, see the certificates and the names of listeners, and do not get to one by a
-// connection of another.
+// TestClientsOfListeners: curl and openssl are redirected, see the certificates and the names of listeners, and do not
+// get to one by a connection of another.
 func TestClientsOfListeners(t *testing.T) {
 	curl, openssl := debian(t, "curl"), debian(t, "openssl")
 	plain, secure := testutil.FreeAddress(t), testutil.FreeAddress(t)
@@ -39,7 +40,8 @@ func TestClientsOfListeners(t *testing.T) {
 	}
 	open, openFile := certificate(t, "open.test")
 	safe, safeFile := certificate(t, "safe.test")
-	clientCA := strings.Replace(strings.TrimSpace(safe), "}", ", clientCAFile: "+safeFile+", clientCertificates: Require}", 1)
+	clientCA := strings.Replace(strings.TrimSpace(safe), "}", ", clientCAFile: "+safeFile+
+		", clientCertificates: Require}", 1)
 	startGatewayWith(t, "listeners:\n"+
 		"- {name: plain, listen: '"+plain+"', redirectToHTTPS: {port: "+port(secure)+"}}\n"+
 		"- {name: open, listen: '"+secure+"', hosts: [open.test], hsts: {}, "+strings.TrimSpace(open)+"}\n"+
@@ -54,21 +56,35 @@ func TestClientsOfListeners(t *testing.T) {
 		command []string
 		want    []string
 	}{
-		{"a redirect is followed", append(append([]string{curl, "-siL", "--cacert", openFile}, append(at("open.test", plain), at("open.test", secure)...)...), url("http", "open.test", plain)),
-			[]string{"HTTP/1.1 308 Permanent Redirect", "https://open.test:" + port(secure) + "/a", "HTTP/2 200", "strict-transport-security: max-age=31536000", "/a for 127.0.0.1 by https"}},
-		{"not the path of ACME", append(append([]string{curl, "-si"}, at("open.test", plain)...), "http://open.test:"+port(plain)+"/.well-known/acme-challenge/x"),
+		{"a redirect is followed",
+			append(append([]string{curl, "-siL", "--cacert", openFile},
+				append(at("open.test", plain), at("open.test", secure)...)...), url("http", "open.test", plain)),
+			[]string{"HTTP/1.1 308 Permanent Redirect", "https://open.test:" + port(secure) + "/a", "HTTP/2 200",
+				"strict-transport-security: max-age=31536000", "/a for 127.0.0.1 by https"}},
+		{"not the path of ACME", append(append([]string{curl, "-si"}, at("open.test", plain)...), "http://open.test:"+
+			port(plain)+"/.well-known/acme-challenge/x"),
 			[]string{"HTTP/1.1 200", "/.well-known/acme-challenge/x for"}},
-		{"another's host by HTTP/2", append(append([]string{curl, "-si", "--cacert", openFile, "-H", "Host: safe.test"}, at("open.test", secure)...), url("https", "open.test", secure)),
+		{"another's host by HTTP/2",
+			append(append([]string{curl, "-si", "--cacert", openFile, "-H", "Host: safe.test"},
+				at("open.test", secure)...), url("https", "open.test", secure)),
 			[]string{"HTTP/2 421", "not served on this connection", "strict-transport-security: max-age=31536000"}},
-		{"another's host by HTTP/1.1", append(append([]string{curl, "-si", "--http1.1", "--cacert", openFile, "-H", "Host: safe.test"}, at("open.test", secure)...), url("https", "open.test", secure)),
+		{"another's host by HTTP/1.1",
+			append(append([]string{curl, "-si", "--http1.1", "--cacert", openFile, "-H", "Host: safe.test"},
+				at("open.test", secure)...), url("https", "open.test", secure)),
 			[]string{"HTTP/1.1 421 Misdirected Request"}},
-		{"without a certificate", append(append([]string{curl, "-sS", "--cacert", safeFile}, at("safe.test", secure)...), url("https", "safe.test", secure)),
+		{"without a certificate",
+			append(append([]string{curl, "-sS", "--cacert", safeFile}, at("safe.test", secure)...),
+				url("https", "safe.test", secure)),
 			[]string{"curl: ("}}, // whatever of the end it sees first
-		{"with a certificate", append(append([]string{curl, "-si", "--cacert", safeFile, "--cert", safeFile, "--key", key}, at("safe.test", secure)...), url("https", "safe.test", secure)),
+		{"with a certificate",
+			append(append([]string{curl, "-si", "--cacert", safeFile, "--cert", safeFile, "--key", key},
+				at("safe.test", secure)...), url("https", "safe.test", secure)),
 			[]string{"HTTP/2 200", "/a for 127.0.0.1 by https"}},
-		{"a name of a listener", []string{openssl, "s_client", "-connect", secure, "-servername", "open.test", "-verify_hostname", "open.test", "-CAfile", openFile, "-brief"},
+		{"a name of a listener", []string{openssl, "s_client", "-connect", secure, "-servername", "open.test",
+			"-verify_hostname", "open.test", "-CAfile", openFile, "-brief"},
 			[]string{"Verification: OK", "Verified peername: open.test"}},
-		{"a name of no listener", []string{openssl, "s_client", "-connect", secure, "-servername", "other.test", "-brief"},
+		{"a name of no listener", []string{openssl, "s_client", "-connect", secure, "-servername", "other.test",
+			"-brief"},
 			[]string{"unrecognized name"}},
 	} {
 		out, _ := exec.Command(c.command[0], c.command[1:]...).CombinedOutput()
@@ -80,7 +96,8 @@ func TestClientsOfListeners(t *testing.T) {
 	}
 }
 
-// TestSendersOfProxyProtocol: haproxy and nginx name their clients by both versions of the PROXY protocol, before plain HTTP and TLS.
+// TestSendersOfProxyProtocol: haproxy and nginx name their clients by both versions of the PROXY protocol, before plain
+// HTTP and TLS.
 func TestSendersOfProxyProtocol(t *testing.T) {
 	curl := debian(t, "curl")
 	if _, err := os.Stat(programs.StreamModule); err != nil {
@@ -90,7 +107,8 @@ func TestSendersOfProxyProtocol(t *testing.T) {
 	lines, file := certificate(t, "open.test")
 	gateway := startGatewayWith(t, "listeners:\n"+
 		"- {name: plain, listen: '"+plain+"', proxyProtocol: {from: [127.0.0.1]}}\n"+
-		"- {name: secure, listen: '"+secure+"', proxyProtocol: {from: [127.0.0.1]}, "+strings.TrimSpace(lines)+"}\n", forwarding(t).URL)
+		"- {name: secure, listen: '"+secure+"', proxyProtocol: {from: [127.0.0.1]}, "+strings.TrimSpace(lines)+"}\n",
+		forwarding(t).URL)
 	haproxy := func(to, how string) *program {
 		file := filepath.Join(t.TempDir(), "haproxy.cfg")
 		return start(t, "", func(address string) *exec.Cmd {
@@ -102,20 +120,25 @@ func TestSendersOfProxyProtocol(t *testing.T) {
 	nginx := func(to string) *program {
 		dir, program := t.TempDir(), debian(t, "nginx")
 		return start(t, "", func(address string) *exec.Cmd {
-			write(t, filepath.Join(dir, "nginx.conf"), "load_module "+programs.StreamModule+";\ndaemon off;\nmaster_process off;\n"+
-				"pid "+dir+"/pid;\nerror_log stderr;\nevents {}\nstream { server { listen "+address+"; proxy_pass "+to+"; proxy_protocol on; } }\n")
+			write(t, filepath.Join(dir, "nginx.conf"), "load_module "+programs.StreamModule+
+				";\ndaemon off;\nmaster_process off;\n"+
+				"pid "+dir+"/pid;\nerror_log stderr;\nevents {}\nstream { server { listen "+address+"; proxy_pass "+to+
+				"; proxy_protocol on; } }\n")
 			return exec.Command(program, "-c", filepath.Join(dir, "nginx.conf"))
 		})
 	}
 	for name, by := range map[string]func(to string) *program{
 		"haproxy, version 1": func(to string) *program { return haproxy(to, "send-proxy") },
-		"haproxy, version 2": func(to string) *program { return haproxy(to, "send-proxy-v2 proxy-v2-options unique-id,crc32c") },
-		"nginx":              nginx,
+		"haproxy, version 2": func(to string) *program {
+			return haproxy(to, "send-proxy-v2 proxy-v2-options unique-id,crc32c")
+		},
+		"nginx": nginx,
 	} {
 		for _, scheme := range []string{"http", "https"} {
 			to := map[string]string{"http": plain, "https": secure}[scheme]
 			_, port, _ := net.SplitHostPort(by(to).address)
-			out, err := exec.Command(curl, "-sS", "--interface", "127.0.0.2", "--cacert", file, "--resolve", "open.test:"+port+":127.0.0.1", scheme+"://open.test:"+port+"/a").CombinedOutput()
+			out, err := exec.Command(curl, "-sS", "--interface", "127.0.0.2", "--cacert", file, "--resolve",
+				"open.test:"+port+":127.0.0.1", scheme+"://open.test:"+port+"/a").CombinedOutput()
 			if want := "/a for 127.0.0.2 by " + scheme; err != nil || string(out) != want {
 				t.Errorf("%s, %s: %s, %v; want %s", name, scheme, out, err, want)
 			}
@@ -126,7 +149,8 @@ func TestSendersOfProxyProtocol(t *testing.T) {
 	if !strings.Contains(string(out), "Empty reply") && !strings.Contains(string(out), "reset by peer") {
 		t.Errorf("without a header: %s", out)
 	}
-	out, err := exec.Command(curl, "-sS", "--haproxy-protocol", "--interface", "127.0.0.3", "-o", filepath.Join(t.TempDir(), "body"), "-w", "%{http_code}", "http://"+plain+"/a").CombinedOutput()
+	out, err := exec.Command(curl, "-sS", "--haproxy-protocol", "--interface", "127.0.0.3", "-o",
+		filepath.Join(t.TempDir(), "body"), "-w", "%{http_code}", "http://"+plain+"/a").CombinedOutput()
 	if string(out) != "400" {
 		t.Errorf("of another peer: %s, %v", out, err)
 	}
@@ -135,8 +159,8 @@ func TestSendersOfProxyProtocol(t *testing.T) {
 	}
 }
 
-// TestCoalescingBrowser: Chromium uses the connection that it has for another host of the same certificate. It gets 421, and asks again
-// on a connection of its own.
+// TestCoalescingBrowser: Chromium uses the connection that it has for another host of the same certificate. It gets
+// 421, and asks again on a connection of its own.
 func TestCoalescingBrowser(t *testing.T) {
 	chromium, certutil := debian(t, "chromium"), debian(t, "certutil")
 	lines, file := certificate(t, "a.shop.test", "b.shop.test")
@@ -147,13 +171,16 @@ func TestCoalescingBrowser(t *testing.T) {
 	database := filepath.Join(home, ".pki", "nssdb")
 	must(t, os.MkdirAll(database, 0o700))
 	for _, args := range [][]string{{"-N", "--empty-password"}, {"-A", "-t", "CP,,", "-n", "gateway", "-i", file}} {
-		if out, err := exec.Command(certutil, append([]string{"-d", "sql:" + database}, args...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command(certutil,
+			append([]string{"-d", "sql:" + database}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("certutil: %s, %v", out, err)
 		}
 	}
 	_, port, _ := net.SplitHostPort(secure)
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), chromedp.Env("HOME="+home), chromedp.WSURLReadTimeout(time.Minute))
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(chromium),
+		chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"),
+		chromedp.Env("HOME="+home), chromedp.WSURLReadTimeout(time.Minute))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewContext(ctx)
@@ -162,7 +189,8 @@ func TestCoalescingBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Requests without credentials have connections of their own.
-	script := "(async () => (await fetch('https://b.shop.test:" + port + "/fetched', {mode: 'no-cors', credentials: 'include'})).type)()"
+	script := "(async () => (await fetch('https://b.shop.test:" + port +
+		"/fetched', {mode: 'no-cors', credentials: 'include'})).type)()"
 	got, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
 	must(t, err)
 	if got != "opaque" {

@@ -34,8 +34,8 @@ func (b *tagged) tag() string {
 	}
 }
 
-// matches reports whether the backend stores a PUT that has this If-Match. A weak tag matches nothing (RFC 9110, 13.1.1);
-// "weak" and "untrue" do not look.
+// matches reports whether the backend stores a PUT that has this If-Match. A weak tag matches nothing (RFC 9110,
+// 13.1.1); "weak" and "untrue" do not look.
 func (b *tagged) matches(ifMatch string) bool {
 	switch b.kind {
 	case "strong":
@@ -118,7 +118,8 @@ func TestNoUpdateIsLost(t *testing.T) {
 			})
 			prove(t, "two-gateways/"+mode+"/"+kind, func(t *proof) {
 				backend, lines := startTagged(t, kind), "redis: {addresses: [\""+redis.address+"\"]}\n"
-				proveAllStored(t, backend, startGatewayWith(t, lines, backend.url, file).address, startGatewayWith(t, lines, backend.url, file).address)
+				proveAllStored(t, backend, startGatewayWith(t, lines, backend.url, file).address,
+					startGatewayWith(t, lines, backend.url, file).address)
 			})
 		}
 	}
@@ -178,7 +179,8 @@ func proveAllStored(t *proof, b runningTagged, gateways ...string) {
 // patchCounter patches one field, and tries again while the gateway says that another writer was first, or that it
 // may come again.
 func patchCounter(gateway string, i int) (*answer, error) {
-	r := request{method: "PATCH", target: "/counters/1", header: []string{"Content-Type: application/merge-patch+json"}, body: fmt.Sprintf(`{"f%d":%d}`, i, i)}
+	r := request{method: "PATCH", target: "/counters/1", header: []string{"Content-Type: application/merge-patch+json"},
+		body: fmt.Sprintf(`{"f%d":%d}`, i, i)}
 	for {
 		a, err := r.send(gateway)
 		switch {

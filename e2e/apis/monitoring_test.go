@@ -26,7 +26,8 @@ func startPrometheus(t *testing.T) *program {
 	file, dir := debian(t, "prometheus"), t.TempDir()
 	write(t, filepath.Join(dir, "prometheus.yml"), "global: {}\n")
 	return start(t, "/-/ready", func(address string) *exec.Cmd {
-		return exec.Command(file, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		return exec.Command(file, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+
+			filepath.Join(dir, "data"),
 			"--web.listen-address="+address, "--web.enable-remote-write-receiver")
 	})
 }
@@ -36,7 +37,8 @@ func startAlertmanager(t *testing.T) *program {
 	file, dir := debian(t, "prometheus-alertmanager"), t.TempDir()
 	write(t, filepath.Join(dir, "alertmanager.yml"), "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")
 	return start(t, "/-/ready", func(address string) *exec.Cmd {
-		return exec.Command(file, "--config.file="+filepath.Join(dir, "alertmanager.yml"), "--storage.path="+filepath.Join(dir, "data"),
+		return exec.Command(file, "--config.file="+filepath.Join(dir, "alertmanager.yml"), "--storage.path="+
+			filepath.Join(dir, "data"),
 			"--web.listen-address="+address, "--cluster.listen-address=")
 	})
 }
@@ -45,8 +47,10 @@ func startEtcd(t *testing.T) *program {
 	t.Helper()
 	file, dir, peer := debian(t, "etcd"), t.TempDir(), testutil.FreeAddress(t)
 	return start(t, "/health", func(address string) *exec.Cmd {
-		return exec.Command(file, "--data-dir="+filepath.Join(dir, "data"), "--listen-client-urls=http://"+address, "--advertise-client-urls=http://"+address,
-			"--listen-peer-urls=http://"+peer, "--initial-advertise-peer-urls=http://"+peer, "--initial-cluster=default=http://"+peer)
+		return exec.Command(file, "--data-dir="+filepath.Join(dir, "data"), "--listen-client-urls=http://"+address,
+			"--advertise-client-urls=http://"+address,
+			"--listen-peer-urls=http://"+peer, "--initial-advertise-peer-urls=http://"+peer,
+			"--initial-cluster=default=http://"+peer)
 	})
 }
 
@@ -54,7 +58,8 @@ func startEtcd(t *testing.T) *program {
 func remoteWrite() string {
 	field := func(number byte, value string) string { return string([]byte{number<<3 | 2, byte(len(value))}) + value }
 	label := field(1, field(1, "__name__")+field(2, "written"))
-	sample := string(binary.LittleEndian.AppendUint64([]byte{1<<3 | 1}, math.Float64bits(42))) + string(binary.AppendUvarint([]byte{2 << 3}, 60_000))
+	sample := string(binary.LittleEndian.AppendUint64([]byte{1<<3 | 1}, math.Float64bits(42))) +
+		string(binary.AppendUvarint([]byte{2 << 3}, 60_000))
 	series := field(1, label+field(2, sample))
 	return string([]byte{byte(len(series)), byte(len(series)-1) << 2}) + series
 }
@@ -64,12 +69,14 @@ func TestPrometheusWithoutFiles(t *testing.T) {
 	form := []string{"Content-Type: application/x-www-form-urlencoded"}
 	proveEqual(t, direct, gateway, varying(`"(startTime|lastConfigTime|CWD|timestamp)":"[^"]*"`), []request{
 		{name: "remote-write", method: "POST", target: "/api/v1/write", body: remoteWrite(), header: []string{
-			"Content-Type: application/x-protobuf", "Content-Encoding: snappy", "X-Prometheus-Remote-Write-Version: 0.1.0"}},
+			"Content-Type: application/x-protobuf", "Content-Encoding: snappy",
+			"X-Prometheus-Remote-Write-Version: 0.1.0"}},
 		without("query", "GET", "/api/v1/query?query=written&time=60"),
 		{name: "query-form", method: "POST", target: "/api/v1/query", header: form, body: "query=written&time=60"},
 		without("query-invalid", "GET", "/api/v1/query?query=written(&time=60"),
 		without("range", "GET", "/api/v1/query_range?query=written&start=0&end=120&step=30"),
-		{name: "range-form", method: "POST", target: "/api/v1/query_range", header: form, body: "query=written&start=0&end=120&step=30"},
+		{name: "range-form", method: "POST", target: "/api/v1/query_range", header: form,
+			body: "query=written&start=0&end=120&step=30"},
 		without("exemplars", "GET", "/api/v1/query_exemplars?query=written&start=0&end=120"),
 		without("format", "GET", "/api/v1/format_query?query=sum(written)"),
 		without("series", "GET", "/api/v1/series?match[]=written&start=0&end=120"),
@@ -104,7 +111,9 @@ const (
 	silence = `{"matchers":[{"name":"alertname","value":"down","isRegex":false}],"startsAt":"2080-01-01T00:00:00Z","endsAt":"2090-01-01T00:00:00Z","createdBy":"ann","comment":"quiet"}`
 )
 
-var alertmanagerVaries = varying(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}`, `\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)`, `\b(GET,POST|POST,GET)\b`, `-storage\.path[^"]*`, `/tmp/[^"\s]*`)
+var alertmanagerVaries = varying(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}`,
+	`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)`, `\b(GET,POST|POST,GET)\b`, `-storage\.path[^"]*`,
+	`/tmp/[^"\s]*`)
 
 func TestAlertmanagerWithoutFiles(t *testing.T) {
 	direct, gateway := startTwice(t, func() *program { return startAlertmanager(t) })
@@ -149,8 +158,8 @@ func amtoolCommands() [][]string {
 	}
 }
 
-// proveSameOutput runs each command against both addresses, in their order. What they print, and how they exit, is a proof
-// for each.
+// proveSameOutput runs each command against both addresses, in their order. What they print, and how they exit, is a
+// proof for each.
 func proveSameOutput(t *testing.T, direct, gateway string, vary func(string) string, tool string, commands [][]string) {
 	t.Helper()
 	run := func(address string, args []string) string {
@@ -187,7 +196,8 @@ func TestEtcdWithoutFiles(t *testing.T) {
 	direct, gateway := startTwice(t, func() *program { return startEtcd(t) })
 	proveEqual(t, direct, gateway, varying(`"(cluster_id|member_id|leader|dbSize\w*|raft\w*)":"\d+"`), []request{
 		withJSON("put", "POST", "/v3/kv/put", `{"key":"YQ==","value":"MQ=="}`),
-		{name: "put-form-type", method: "POST", target: "/v3/kv/put", header: []string{"Content-Type: application/x-www-form-urlencoded"}, body: `{"key":"Yg==","value":"MQ=="}`},
+		{name: "put-form-type", method: "POST", target: "/v3/kv/put",
+			header: []string{"Content-Type: application/x-www-form-urlencoded"}, body: `{"key":"Yg==","value":"MQ=="}`},
 		withJSON("range", "POST", "/v3/kv/range", `{"key":"YQ==","range_end":"eg=="}`),
 		withJSON("range-invalid", "POST", "/v3/kv/range", `{"key":7}`),
 		withJSON("range-empty", "POST", "/v3/kv/range", `{}`),

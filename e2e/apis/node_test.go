@@ -39,12 +39,14 @@ func startTwice(t *testing.T, server func() *program) (direct, gateway string) {
 
 func startFastify(t *testing.T) *program {
 	t.Helper()
-	return startNode(t, nodeDir(t), "/openapi.json", func(port string) []string { return []string{"fastify.mjs", port} })
+	return startNode(t, nodeDir(t), "/openapi.json",
+		func(port string) []string { return []string{"fastify.mjs", port} })
 }
 
 func startExpress(t *testing.T) *program {
 	t.Helper()
-	return startNode(t, nodeDir(t), "/api/v1/users", func(port string) []string { return []string{"express.mjs", port} })
+	return startNode(t, nodeDir(t), "/api/v1/users",
+		func(port string) []string { return []string{"express.mjs", port} })
 }
 
 const jsonServerData = `{"posts":[{"id":"1","title":"one","views":100},{"id":"2","title":"two","views":200}],"comments":[],"profile":{"name":"ann"}}`
@@ -62,7 +64,8 @@ func startJSONServer(t *testing.T, script ...string) *program {
 
 // Requests with a JSON body, and without any.
 func withJSON(name, method, target, body string) request {
-	return request{name: name, method: method, target: target, header: []string{"Content-Type: application/json"}, body: body}
+	return request{name: name, method: method, target: target, header: []string{"Content-Type: application/json"},
+		body: body}
 }
 
 func without(name, method, target string, header ...string) request {
@@ -71,7 +74,8 @@ func without(name, method, target string, header ...string) request {
 
 const multipartBody = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.bin\"\r\nContent-Type: application/octet-stream\r\n\r\n\x00\x01\xff\r\n--b--\r\n"
 
-var preflight = []string{"Origin: http://app.example", "Access-Control-Request-Method: PATCH", "Access-Control-Request-Headers: content-type"}
+var preflight = []string{"Origin: http://app.example", "Access-Control-Request-Method: PATCH",
+	"Access-Control-Request-Headers: content-type"}
 
 func TestFastifyWithoutFiles(t *testing.T) {
 	direct, gateway := startTwice(t, func() *program { return startFastify(t) })
@@ -86,7 +90,8 @@ func TestFastifyWithoutFiles(t *testing.T) {
 		withJSON("create-invalid", "POST", "/v1/books", `{"title":"","price_cents":-1}`),
 		withJSON("create-broken", "POST", "/v1/books", `{"title":`),
 		without("create-without-body", "POST", "/v1/books"),
-		{name: "create-text", method: "POST", target: "/v1/books", header: []string{"Content-Type: text/csv"}, body: "a,b"},
+		{name: "create-text", method: "POST", target: "/v1/books", header: []string{"Content-Type: text/csv"},
+			body: "a,b"},
 		without("list", "GET", "/v1/books?limit=5", origin),
 		without("list-invalid", "GET", "/v1/books?limit=x", origin),
 		without("read", "GET", "/v1/books/1", origin),
@@ -99,7 +104,8 @@ func TestFastifyWithoutFiles(t *testing.T) {
 		withJSON("patch-invalid", "PATCH", "/v1/books/1", `{"price_cents":"x"}`),
 		without("publish", "POST", "/v1/books/1/publish"),
 		without("publish-missing", "POST", "/v1/books/99/publish"),
-		{name: "upload", method: "POST", target: "/v1/covers", header: []string{"Content-Type: multipart/form-data; boundary=b"}, body: multipartBody},
+		{name: "upload", method: "POST", target: "/v1/covers",
+			header: []string{"Content-Type: multipart/form-data; boundary=b"}, body: multipartBody},
 		without("delete", "DELETE", "/v1/books/1"),
 		without("delete-missing", "DELETE", "/v1/books/1"),
 		without("no-such-route", "GET", "/nothing/here"),
@@ -120,7 +126,8 @@ func TestExpressWithoutFiles(t *testing.T) {
 		without("activate", "POST", "/api/v1/users/1/activate"),
 		without("delete", "DELETE", "/api/v1/users/2"),
 		withJSON("login", "POST", "/api/v1/login", `{"user":"ann"}`),
-		{name: "login-form", method: "POST", target: "/api/v1/login", header: []string{"Content-Type: application/x-www-form-urlencoded"}, body: "user=ann"},
+		{name: "login-form", method: "POST", target: "/api/v1/login",
+			header: []string{"Content-Type: application/x-www-form-urlencoded"}, body: "user=ann"},
 		without("logout", "POST", "/api/v1/logout", "Cookie: sid=abc"),
 		without("redirect", "GET", "/api/v1/old"),
 		without("who-are-you", "GET", "/api/v1/me"),
@@ -142,7 +149,8 @@ func TestJSONServer0WithoutFiles(t *testing.T) {
 }
 
 func TestJSONServer1WithoutFiles(t *testing.T) {
-	direct, gateway := startTwice(t, func() *program { return startJSONServer(t, "json-server-1/lib/bin.js", "--host", "127.0.0.1") })
+	direct, gateway := startTwice(t,
+		func() *program { return startJSONServer(t, "json-server-1/lib/bin.js", "--host", "127.0.0.1") })
 	proveEqual(t, direct, gateway, varying(), jsonServerRequests())
 }
 

@@ -36,24 +36,30 @@ func pocketBase(t *testing.T) string {
 func startPocketBase(t *testing.T, file string) *program {
 	t.Helper()
 	data := "--dir=" + filepath.Join(t.TempDir(), "data")
-	if out, err := exec.Command(file, data, "superuser", "upsert", pocketBaseUser, pocketBasePassword).CombinedOutput(); err != nil {
+	if out, err := exec.Command(file, data, "superuser", "upsert", pocketBaseUser,
+		pocketBasePassword).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return start(t, "/api/health", func(address string) *exec.Cmd { return exec.Command(file, data, "serve", "--http="+address) })
+	return start(t, "/api/health",
+		func(address string) *exec.Cmd { return exec.Command(file, data, "serve", "--http="+address) })
 }
 
 // What PocketBase makes anew each time: tokens, names of files, times and ids.
-var pocketBaseVaries = varying(`eyJ[\w.-]+`, `\w+\.bin`, `\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z`, `pbc_\d+`, `\b[a-z]+\d{5,10}\b`, `\b[0-9a-z]{15}\b`)
+var pocketBaseVaries = varying(`eyJ[\w.-]+`, `\w+\.bin`, `\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z`, `pbc_\d+`,
+	`\b[a-z]+\d{5,10}\b`, `\b[0-9a-z]{15}\b`)
 
 func TestPocketBaseWithoutFiles(t *testing.T) {
 	file := pocketBase(t)
 	direct, gateway := startTwice(t, func() *program { return startPocketBase(t, file) })
 	proveEqual(t, direct, gateway, pocketBaseVaries, []request{
 		without("health", "GET", "/api/health"),
-		withJSON("login", "POST", "/api/collections/_superusers/auth-with-password", `{"identity":"`+pocketBaseUser+`","password":"`+pocketBasePassword+`"}`),
-		withJSON("login-refused", "POST", "/api/collections/_superusers/auth-with-password", `{"identity":"`+pocketBaseUser+`","password":"x"}`),
-		{name: "login-form", method: "POST", target: "/api/collections/_superusers/auth-with-password", header: []string{"Content-Type: application/x-www-form-urlencoded"},
-			body: "identity=" + pocketBaseUser + "&password=" + pocketBasePassword},
+		withJSON("login", "POST", "/api/collections/_superusers/auth-with-password", `{"identity":"`+pocketBaseUser+
+			`","password":"`+pocketBasePassword+`"}`),
+		withJSON("login-refused", "POST", "/api/collections/_superusers/auth-with-password",
+			`{"identity":"`+pocketBaseUser+`","password":"x"}`),
+		{name: "login-form", method: "POST", target: "/api/collections/_superusers/auth-with-password",
+			header: []string{"Content-Type: application/x-www-form-urlencoded"},
+			body:   "identity=" + pocketBaseUser + "&password=" + pocketBasePassword},
 		without("preflight", "OPTIONS", "/api/collections/users/records/1", preflight...),
 		without("methods", "GET", "/api/collections/users/auth-methods"),
 		without("forbidden", "GET", "/api/collections"),

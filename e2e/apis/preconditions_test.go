@@ -15,8 +15,8 @@ import (
 	"github.com/admission-gateway/gateway/e2e/apis/programs"
 )
 
-// A framework is a server of notes as its guide writes it. None of them compares If-Match, but for CouchDB, which wants a revision
-// in the object.
+// A framework is a server of notes as its guide writes it. None of them compares If-Match, but for CouchDB, which wants
+// a revision in the object.
 type framework struct {
 	start func(t *testing.T) *program
 	// methods are those by which it writes notes that exist.
@@ -33,12 +33,15 @@ var allMethods = []string{"PUT", "PATCH", "DELETE"}
 
 func frameworks() map[string]framework {
 	return map[string]framework{
-		"Express": {nodeFramework("express"), allMethods, notes, false}, "NestJS": {nodeFramework("nest"), allMethods, notes, false},
-		"LoopBack": {nodeFramework("loopback"), allMethods, notes, false}, "FastAPI": {startFastAPI, allMethods, notes, false},
+		"Express":  {nodeFramework("express"), allMethods, notes, false},
+		"NestJS":   {nodeFramework("nest"), allMethods, notes, false},
+		"LoopBack": {nodeFramework("loopback"), allMethods, notes, false},
+		"FastAPI":  {startFastAPI, allMethods, notes, false},
 		// It has no PATCH, and a DELETE names the revision in its query.
-		"CouchDB": {nodeFramework("couchdb"), []string{"PUT"}, notes, false},
-		"Fastify": {fastifyNotes("plain"), allMethods, notes, false}, "Fastify with ETags": {fastifyNotes("etags"), allMethods, notes, true},
-		"PocketBase": {startPocketBaseNotes, []string{"PATCH", "DELETE"}, "/api/collections/notes/records/", false},
+		"CouchDB":            {nodeFramework("couchdb"), []string{"PUT"}, notes, false},
+		"Fastify":            {fastifyNotes("plain"), allMethods, notes, false},
+		"Fastify with ETags": {fastifyNotes("etags"), allMethods, notes, true},
+		"PocketBase":         {startPocketBaseNotes, []string{"PATCH", "DELETE"}, "/api/collections/notes/records/", false},
 	}
 }
 
@@ -130,7 +133,8 @@ func startFastAPI(t *testing.T) *program {
 func startPocketBaseNotes(t *testing.T) *program {
 	t.Helper()
 	p := startPocketBase(t, pocketBase(t))
-	login := withJSON("", "POST", "/api/collections/_superusers/auth-with-password", `{"identity":"`+pocketBaseUser+`","password":"`+pocketBasePassword+`"}`)
+	login := withJSON("", "POST", "/api/collections/_superusers/auth-with-password", `{"identity":"`+pocketBaseUser+
+		`","password":"`+pocketBasePassword+`"}`)
 	var session struct{ Token string }
 	if a := login.mustSend(t, p.address); json.Unmarshal([]byte(a.body), &session) != nil || session.Token == "" {
 		t.Fatalf("the login is answered %d %s", a.code, a.body)
@@ -144,8 +148,8 @@ func startPocketBaseNotes(t *testing.T) *program {
 	return p
 }
 
-// TestPreconditions: what a client names of an object is compared, before servers that compare nothing. A write that names another
-// state is 412 and changes nothing, and any other is carried out.
+// TestPreconditions: what a client names of an object is compared, before servers that compare nothing. A write that
+// names another state is 412 and changes nothing, and any other is carried out.
 func TestPreconditions(t *testing.T) {
 	for name, f := range frameworks() {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +159,10 @@ func TestPreconditions(t *testing.T) {
 				line string // a star stands for the ETag
 				ok   bool
 			}{
-				{"", true}, {"If-Match: *E*", true}, {`If-Match: "bogus"`, false}, {"If-Match: *", true}, {`If-Match: "bogus", *E*`, true},
-				{"If-Match: W/*E*", false}, {"If-None-Match: *", false}, {"If-None-Match: *E*", false}, {"If-None-Match: W/*E*", false}, {`If-None-Match: "bogus"`, true},
+				{"", true}, {"If-Match: *E*", true}, {`If-Match: "bogus"`, false}, {"If-Match: *", true},
+				{`If-Match: "bogus", *E*`, true},
+				{"If-Match: W/*E*", false}, {"If-None-Match: *", false}, {"If-None-Match: *E*", false},
+				{"If-None-Match: W/*E*", false}, {`If-None-Match: "bogus"`, true},
 			} {
 				for _, method := range f.methods {
 					note := fmt.Sprintf("n%014d", 10*i+slices.Index(allMethods, method)) // as long as PocketBase has it
@@ -179,7 +185,8 @@ func TestPreconditions(t *testing.T) {
 					if !c.ok {
 						continue
 					}
-					if again := ask(f.request(method, note, body, "If-Match: "+tag)); again.code != 412 && (again.code != 404 || method != "DELETE") {
+					if again := ask(f.request(method, note, body, "If-Match: "+tag)); again.code != 412 &&
+						(again.code != 404 || method != "DELETE") {
 						t.Errorf("%s of the state before: answered %d %s", method, again.code, again.body)
 					}
 				}
@@ -194,8 +201,8 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
-// TestAcknowledged: 32 writers read a number and store the next one in the state that they have read, through two gateways that
-// share locks. What was acknowledged is stored.
+// TestAcknowledged: 32 writers read a number and store the next one in the state that they have read, through two
+// gateways that share locks. What was acknowledged is stored.
 func TestAcknowledged(t *testing.T) {
 	redis := startRedis(t)
 	for name, f := range frameworks() {
@@ -226,7 +233,8 @@ func TestAcknowledged(t *testing.T) {
 							t.Errorf("a GET is answered %v %v", read, err)
 							return
 						}
-						write := f.request(f.methods[0], note, changed(t, f.methods[0], read.body, object.N+1), "If-Match: "+read.header.Get("ETag"))
+						write := f.request(f.methods[0], note, changed(t, f.methods[0], read.body, object.N+1),
+							"If-Match: "+read.header.Get("ETag"))
 						a, err := write.send(gateways[(i+done)%2])
 						switch {
 						case err != nil:
@@ -246,15 +254,17 @@ func TestAcknowledged(t *testing.T) {
 			get := f.request("GET", note, "", "")
 			a := get.mustSend(t, backend.address)
 			var object struct{ N int64 }
-			if err := json.Unmarshal([]byte(a.body), &object); err != nil || object.N != acknowledged.Load() || object.N != int64(clients*rounds) {
+			if err := json.Unmarshal([]byte(a.body), &object); err != nil || object.N != acknowledged.Load() ||
+				object.N != int64(clients*rounds) {
 				t.Errorf("%s is stored, and %d writes were acknowledged", a.body, acknowledged.Load())
 			}
 		})
 	}
 }
 
-// TestVaryingReads: an API that puts a time into each answer gives no two reads of an object the same ETag. The first write that
-// names one finds that out. From then on its objects have no ETags, If-Match is refused with the reason, and operators see it.
+// TestVaryingReads: an API that puts a time into each answer gives no two reads of an object the same ETag. The first
+// write that names one finds that out. From then on its objects have no ETags, If-Match is refused with the reason, and
+// operators see it.
 func TestVaryingReads(t *testing.T) {
 	f := framework{start: fastifyNotes("plain"), methods: []string{"PUT"}, items: "/timed/"}
 	gateway := startGateway(t, f.start(t).url(), f.described())
@@ -276,8 +286,10 @@ func TestVaryingReads(t *testing.T) {
 		code int
 		want string
 	}{
-		{"If-Match: " + tag, 412, noETag}, {"If-Match: " + tag, 412, noETag}, {"If-Match: *", 200, `"n":2`}, {"", 200, `"n":2`},
-		{`If-None-Match: "other"`, 200, `"n":2`}, {"If-None-Match: *", 412, "the object must not exist where the header 'If-None-Match' is '*'"},
+		{"If-Match: " + tag, 412, noETag}, {"If-Match: " + tag, 412, noETag}, {"If-Match: *", 200, `"n":2`},
+		{"", 200, `"n":2`},
+		{`If-None-Match: "other"`, 200, `"n":2`},
+		{"If-None-Match: *", 412, "the object must not exist where the header 'If-None-Match' is '*'"},
 	} {
 		if a := ask("PUT", `{"n":2}`, c.line); a.code != c.code || !strings.Contains(a.body, c.want) {
 			t.Errorf("%s: answered %d %s, want %d %s", c.line, a.code, a.body, c.code, c.want)

@@ -37,8 +37,10 @@ var readers = map[string]func(t *testing.T) *program{
 func startReadingNginx(t *testing.T, location string) *program {
 	dir, nginx := t.TempDir(), debian(t, "nginx")
 	return start(t, "", func(address string) *exec.Cmd {
-		write(t, filepath.Join(dir, "nginx.conf"), "daemon off;\nmaster_process off;\npid "+dir+"/pid;\nerror_log stderr;\nevents {}\nhttp {\n  access_log off;\n"+
-			"  client_body_temp_path "+dir+"/body;\n  proxy_temp_path "+dir+"/proxy;\n  fastcgi_temp_path "+dir+"/f;\n  uwsgi_temp_path "+dir+"/u;\n  scgi_temp_path "+dir+"/s;\n"+
+		write(t, filepath.Join(dir, "nginx.conf"), "daemon off;\nmaster_process off;\npid "+dir+
+			"/pid;\nerror_log stderr;\nevents {}\nhttp {\n  access_log off;\n"+
+			"  client_body_temp_path "+dir+"/body;\n  proxy_temp_path "+dir+"/proxy;\n  fastcgi_temp_path "+dir+
+			"/f;\n  uwsgi_temp_path "+dir+"/u;\n  scgi_temp_path "+dir+"/s;\n"+
 			"  default_type text/plain;\n  server { listen "+address+"; "+location+" }\n}\n")
 		return exec.Command(nginx, "-e", "stderr", "-c", filepath.Join(dir, "nginx.conf"))
 	})
@@ -57,7 +59,8 @@ require('http').createServer((r, a) => { try { a.end(`+reading+`) } catch { a.st
 func misspell(r *rand.Rand, p string) string {
 	at := 1 + r.IntN(len(p))
 	what := []string{
-		"/", "//", `\`, "%2F", "%5C", "%252f", "/.", "/..", "/x/..", "/%2e%2E", "/./", "/..;/", ";", ";a=b", "%3B", "%00", "%0A", "%3F", "%23", "#x", "%20", ".", "/../", "%2e%2e/", "..%2f", "..%5c",
+		"/", "//", `\`, "%2F", "%5C", "%252f", "/.", "/..", "/x/..", "/%2e%2E", "/./", "/..;/", ";", ";a=b", "%3B",
+		"%00", "%0A", "%3F", "%23", "#x", "%20", ".", "/../", "%2e%2e/", "..%2f", "..%5c",
 	}[r.IntN(26)]
 	if at < len(p) && r.IntN(3) == 0 { // or encodes a byte
 		return p[:at] + fmt.Sprintf([]string{"%%%02x", "%%25%02X"}[r.IntN(2)], p[at]) + p[at+1:]
@@ -80,16 +83,19 @@ func askRaw(t *testing.T, address, path string) (code int, body string) {
 	return a.StatusCode, string(text)
 }
 
-// TestReadings: whatever the spelling of a path, a server gets it only if it reads it as one of the route by which it came.
+// TestReadings: whatever the spelling of a path, a server gets it only if it reads it as one of the route by which it
+// came.
 func TestReadings(t *testing.T) {
 	for name, reader := range readers {
 		t.Run(name, func(t *testing.T) {
 			server := reader(t)
 			config := filepath.Join(t.TempDir(), "gateway.yaml")
 			write(t, config, "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\nshutdownDeadlineSeconds: 1\n"+
-				"upstreams: [{name: api, endpoints: ['"+server.url()+"'], dialect: Plain}]\nroutes: [{pathPrefix: /pub, upstream: api}]\n")
+				"upstreams: [{name: api, endpoints: ['"+server.url()+
+				"'], dialect: Plain}]\nroutes: [{pathPrefix: /pub, upstream: api}]\n")
 			gateway := start(t, "", func(address string) *exec.Cmd {
-				return exec.Command(gatewayProgram, "serve", "--listen", address, "--admin", "127.0.0.1:0", "--config", config)
+				return exec.Command(gatewayProgram, "serve", "--listen", address, "--admin", "127.0.0.1:0", "--config",
+					config)
 			})
 			seed := rand.Uint64()
 			r := rand.New(rand.NewPCG(seed, 0))
@@ -100,7 +106,8 @@ func TestReadings(t *testing.T) {
 					path = misspell(r, path)
 				}
 				isBelow := func(read string) bool { return read == "/pub" || strings.HasPrefix(read, "/pub/") }
-				if code, read := askRaw(t, server.address, path); code == http.StatusOK && strings.HasPrefix(path, "/pub/") && !isBelow(read) {
+				if code, read := askRaw(t, server.address, path); code == http.StatusOK &&
+					strings.HasPrefix(path, "/pub/") && !isBelow(read) {
 					escaped++
 				}
 				switch code, read := askRaw(t, gateway.address, path); {

@@ -81,7 +81,8 @@ func TestHugeBodies(t *testing.T) {
 			var all sync.WaitGroup
 			for range atATime {
 				all.Go(func() {
-					if got := transfer(g.url()+"/files/1", c.method, c.contentType, c.length); c.want != "" && got != c.want {
+					if got := transfer(g.url()+"/files/1", c.method, c.contentType, c.length); c.want != "" &&
+						got != c.want {
 						t.Errorf("%s, want %s", got, c.want)
 					} else if c.want == "" && got != fmt.Sprintf("200 and %d bytes", hugeBody) {
 						t.Errorf("%s", got)
@@ -210,7 +211,8 @@ func TestWebSocket(t *testing.T) {
 	t.Cleanup(backend.Close)
 	g := startGateway(t, backend.URL)
 	for _, target := range []string{"/socket", "/api/v1/socket", "/socket/1;v=2?a=b"} {
-		prove(t, "echo"+strings.NewReplacer("/", "-", ";", "-", "?", "-").Replace(target), func(t *proof) { proveEcho(t, g.address, target) })
+		prove(t, "echo"+strings.NewReplacer("/", "-", ";", "-", "?", "-").Replace(target),
+			func(t *proof) { proveEcho(t, g.address, target) })
 	}
 	prove(t, "refused", func(t *proof) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

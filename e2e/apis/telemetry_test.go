@@ -84,8 +84,10 @@ func startObserved(t *testing.T, telemetry string, environment ...string) *obser
 	write(t, config, "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\nshutdownDeadlineSeconds: 1\n"+telemetry)
 	o := &observed{admin: testutil.FreeAddress(t)}
 	o.program = start(t, "http://"+o.admin+"/readyz", func(address string) *exec.Cmd {
-		cmd := exec.Command(gatewayProgram, "serve", "--listen", address, "--admin", o.admin, "--config", config, "--upstream", backend.URL, "--dialect", "Plain", "--policies", policies)
-		cmd.Env = append(os.Environ(), append([]string{"OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_RESOURCE_ATTRIBUTES="}, environment...)...)
+		cmd := exec.Command(gatewayProgram, "serve", "--listen", address, "--admin", o.admin, "--config", config,
+			"--upstream", backend.URL, "--dialect", "Plain", "--policies", policies)
+		cmd.Env = append(os.Environ(), append([]string{"OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_RESOURCE_ATTRIBUTES="},
+			environment...)...)
 		return cmd
 	})
 	return o
@@ -94,13 +96,15 @@ func startObserved(t *testing.T, telemetry string, environment ...string) *obser
 // post creates a widget of a size, in a trace that is sampled.
 func (o *observed) post(t *testing.T, size int) int {
 	t.Helper()
-	return o.send(t, http.MethodPost, "", "application/json", fmt.Sprintf(`{"metadata":{"name":"w1"},"spec":{"size":%d}}`, size))
+	return o.send(t, http.MethodPost, "", "application/json",
+		fmt.Sprintf(`{"metadata":{"name":"w1"},"spec":{"size":%d}}`, size))
 }
 
 // send sends a body to widgets, or to the path below them.
 func (o *observed) send(t *testing.T, method, path, mediaType, body string) int {
 	t.Helper()
-	r, err := http.NewRequest(method, o.url()+"/apis/example.com/v1/namespaces/a/widgets"+path+"?access_token=secret", strings.NewReader(body))
+	r, err := http.NewRequest(method, o.url()+"/apis/example.com/v1/namespaces/a/widgets"+path+"?access_token=secret",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +125,9 @@ func TestOTLP(t *testing.T) {
 	for _, protocol := range []string{"HTTP", "GRPC", "environment"} {
 		t.Run(protocol, func(t *testing.T) {
 			c := startCollector(t, protocol)
-			telemetry, environment := "", []string{"OTEL_METRIC_EXPORT_INTERVAL=200", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url, "OTEL_SERVICE_NAME=mine"}
+			telemetry, environment := "",
+				[]string{"OTEL_METRIC_EXPORT_INTERVAL=200", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url,
+					"OTEL_SERVICE_NAME=mine"}
 			if protocol != "environment" {
 				telemetry = fmt.Sprintf("telemetry:\n  tracing: {endpoint: %q, protocol: %s}\n  metrics: {push: {endpoint: %[1]q, protocol: %[2]s, periodSeconds: 1}}\n", c.url, protocol)
 				environment = nil
@@ -138,7 +144,8 @@ func TestOTLP(t *testing.T) {
 			}
 			const spans = 10 // of four requests, three admissions, and an exchange of the first and two of the third
 			arrives(t, "spans.txt", protocol, c.spansText, func() bool { return c.traces.SpanCount() >= spans })
-			arrives(t, "metrics.txt", protocol, c.metricsText, func() bool { return strings.Contains(c.metricsText(), "code=429 ") })
+			arrives(t, "metrics.txt", protocol, c.metricsText,
+				func() bool { return strings.Contains(c.metricsText(), "code=429 ") })
 		})
 	}
 }
@@ -173,7 +180,8 @@ func TestPrometheusReads(t *testing.T) {
 	g := startObserved(t, fmt.Sprintf("telemetry:\n  tracing: {endpoint: %q}\n", c.url))
 	write(t, filepath.Join(dir, "prometheus.yml"), "global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: gateway, static_configs: [{targets: ['"+g.admin+"']}]}]\n")
 	p := start(t, "/-/ready", func(address string) *exec.Cmd {
-		return exec.Command(file, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		return exec.Command(file, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+
+			filepath.Join(dir, "data"),
 			"--web.listen-address="+address, "--enable-feature=exemplar-storage")
 	})
 	g.post(t, 5)
@@ -199,7 +207,8 @@ func TestPrometheusReads(t *testing.T) {
 					Result []struct{ Value [2]json.RawMessage }
 				}
 			}
-			return json.Unmarshal([]byte(answer), &result) == nil && len(result.Data.Result) == 1 && string(result.Data.Result[0].Value[1]) == want
+			return json.Unmarshal([]byte(answer), &result) == nil && len(result.Data.Result) == 1 &&
+				string(result.Data.Result[0].Value[1]) == want
 		}, nil) {
 			t.Errorf("%s: want %s, got %s", query, want, answer)
 		}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTutorial follows the tutorial for an OpenAPI document: its files and commands do what it says. The packages of npm
-// are the ones that the other tests use, at their versions.
+// TestTutorial follows the tutorial for an OpenAPI document: its files and commands do what it says. The packages of
+// npm are the ones that the other tests use, at their versions.
 func TestTutorial(t *testing.T) {
 	for _, name := range []string{"sh", "curl"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -24,8 +24,10 @@ func TestTutorial(t *testing.T) {
 	if err := os.Chmod(npm, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("go", "run", "-C", "../..", "./internal/doctest/follow", "-gateway", gatewayProgram, "-command", "npm="+npm,
-		"-command", "prometheus="+debian(t, "prometheus"), "-volatile", `after \d+ seconds|"retryAfterSeconds":\d+|\[[0-9.]+,`, "docs/tutorial-openapi.md").CombinedOutput()
+	out, err := exec.Command("go", "run", "-C", "../..", "./internal/doctest/follow", "-gateway", gatewayProgram,
+		"-command", "npm="+npm,
+		"-command", "prometheus="+debian(t, "prometheus"), "-volatile",
+		`after \d+ seconds|"retryAfterSeconds":\d+|\[[0-9.]+,`, "docs/tutorial-openapi.md").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -29,7 +29,8 @@ func (c *conversation) talk(address string) ([]*answer, error) {
 		return nil, err
 	}
 	go func() {
-		_, _ = io.WriteString(connection, strings.ReplaceAll(c.sent, "\n", "\r\n")) // a server may answer before it has read all
+		// a server may answer before it has read all
+		_, _ = io.WriteString(connection, strings.ReplaceAll(c.sent, "\n", "\r\n"))
 	}()
 	var all []*answer
 	from := bufio.NewReader(connection)
@@ -58,25 +59,34 @@ const host = "Host: api.example\n"
 func conversations() []conversation {
 	read := "GET /api/v1/users/1 HTTP/1.1\n" + host + "\n"
 	return []conversation{
-		{"pipelined", "GET HEAD GET GET", read + "HEAD /api/v1/users/1 HTTP/1.1\n" + host + "\n" + "GET /api/v1/users/99 HTTP/1.1\n" + host + "\n" + read},
-		{"pipelined-after-a-body", "POST GET", "POST /api/v1/login HTTP/1.1\n" + host + "Content-Type: application/json\nContent-Length: 14\n\n{\"user\":\"ann\"}" + read},
-		{"chunks-with-extensions-and-trailers", "POST GET", "POST /api/v1/login HTTP/1.1\n" + host + "Content-Type: application/json\nTransfer-Encoding: chunked\nTrailer: X-Sum\n\n" +
+		{"pipelined", "GET HEAD GET GET", read + "HEAD /api/v1/users/1 HTTP/1.1\n" + host + "\n" +
+			"GET /api/v1/users/99 HTTP/1.1\n" + host + "\n" + read},
+		{"pipelined-after-a-body", "POST GET", "POST /api/v1/login HTTP/1.1\n" + host +
+			"Content-Type: application/json\nContent-Length: 14\n\n{\"user\":\"ann\"}" + read},
+		{"chunks-with-extensions-and-trailers", "POST GET", "POST /api/v1/login HTTP/1.1\n" + host +
+			"Content-Type: application/json\nTransfer-Encoding: chunked\nTrailer: X-Sum\n\n" +
 			"5;a=b\n{\"use\n9;c=\"d\"\nr\":\"ann\"}\n0\nX-Sum: 1\n\n" + read},
-		{"continue", "PUT GET", "PUT /blobs/c HTTP/1.1\n" + host + "Content-Type: text/plain\nExpect: 100-continue\nContent-Length: 5\n\nhello" + read},
+		{"continue", "PUT GET", "PUT /blobs/c HTTP/1.1\n" + host +
+			"Content-Type: text/plain\nExpect: 100-continue\nContent-Length: 5\n\nhello" + read},
 		{"an-old-client", "GET", "GET /api/v1/users/1 HTTP/1.0\n" + host + "\n"},
-		{"an-old-client-that-stays", "GET GET", strings.Repeat("GET /api/v1/users/1 HTTP/1.0\n"+host+"Connection: keep-alive\n\n", 2)},
+		{"an-old-client-that-stays", "GET GET",
+			strings.Repeat("GET /api/v1/users/1 HTTP/1.0\n"+host+"Connection: keep-alive\n\n", 2)},
 		{"absolute-form", "GET", "GET http://api.example/api/v1/users/1 HTTP/1.1\n" + host + "Connection: close\n\n"},
 		{"blanks-around-values", "GET", "GET /api/v1/users/1 HTTP/1.1\nHost:api.example\nAccept:\t application/json \t\nConnection: close\n\n"},
-		{"a-list-in-lines", "GET", "GET /api/v1/users/1 HTTP/1.1\n" + host + "Accept: text/html;q=0.1\nAccept: application/json\n\n"},
-		{"a-body-with-a-get", "GET GET", "GET /api/v1/users/1 HTTP/1.1\n" + host + "Content-Type: text/plain\nContent-Length: 5\n\nhello" + read},
-		{"an-empty-chunked-body", "POST GET", "POST /api/v1/users/1/activate HTTP/1.1\n" + host + "Transfer-Encoding: chunked\n\n0\n\n" + read},
+		{"a-list-in-lines", "GET", "GET /api/v1/users/1 HTTP/1.1\n" + host +
+			"Accept: text/html;q=0.1\nAccept: application/json\n\n"},
+		{"a-body-with-a-get", "GET GET", "GET /api/v1/users/1 HTTP/1.1\n" + host +
+			"Content-Type: text/plain\nContent-Length: 5\n\nhello" + read},
+		{"an-empty-chunked-body", "POST GET", "POST /api/v1/users/1/activate HTTP/1.1\n" + host +
+			"Transfer-Encoding: chunked\n\n0\n\n" + read},
 		{"not-modified", "GET GET", "GET /api/v1/users/1 HTTP/1.1\n" + host + "If-None-Match: *\n\n" + read},
 		{"no-content", "DELETE GET", "DELETE /api/v1/users/1 HTTP/1.1\n" + host + "\n" + read},
 	}
 }
 
-// TestNodeOnTheWire: what clients may write in HTTP/1.1 and few do is answered by Node.js through the gateway as without it,
-// and every answer belongs to its request. Heads that the gateway refuses whoever is behind it are tried in internal/message.
+// TestNodeOnTheWire: what clients may write in HTTP/1.1 and few do is answered by Node.js through the gateway as
+// without it, and every answer belongs to its request. Heads that the gateway refuses whoever is behind it are tried in
+// internal/message.
 func TestNodeOnTheWire(t *testing.T) {
 	direct, gateway := startTwice(t, func() *program { return startExpress(t) })
 	for _, c := range conversations() {

@@ -1,6 +1,6 @@
-// Package apiserver runs a real Kubernetes API server inside the process: k8s.io/apiextensions-apiserver over an embedded
-// etcd, on loopback, without authentication and authorization, and with admission in one namespace alone. It serves custom
-// resources, as kube-apiserver does.
+// Package apiserver runs a real Kubernetes API server inside the process: k8s.io/apiextensions-apiserver over an
+// embedded etcd, on loopback, without authentication and authorization, and with admission in one namespace alone. It
+// serves custom resources, as kube-apiserver does.
 package apiserver
 
 import (
@@ -98,7 +98,8 @@ func start(dir string, store *etcd.Store) (*Server, error) {
 	}
 	plain := &http.Server{Handler: server.GenericAPIServer.Handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = plain.Serve(listener) }()
-	guarded := &http.Server{Handler: s.guard.chain(server.GenericAPIServer.Handler, &config.GenericConfig.Config), ReadHeaderTimeout: 10 * time.Second}
+	guarded := &http.Server{Handler: s.guard.chain(server.GenericAPIServer.Handler, &config.GenericConfig.Config),
+		ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = guarded.Serve(door) }()
 	prepared := server.GenericAPIServer.PrepareRun()
 	go func() {
@@ -145,7 +146,8 @@ func configure(storeURL, certs string, notes *asked, records *auditor, shown *wi
 	if err := ro.ApplyTo(generic); err != nil {
 		return nil, err
 	}
-	if err := o.APIEnablement.ApplyTo(&generic.Config, apiserver.DefaultAPIResourceConfigSource(), apiserver.Scheme); err != nil {
+	if err := o.APIEnablement.ApplyTo(&generic.Config, apiserver.DefaultAPIResourceConfigSource(),
+		apiserver.Scheme); err != nil {
 		return nil, err
 	}
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
@@ -154,13 +156,16 @@ func configure(storeURL, certs string, notes *asked, records *auditor, shown *wi
 	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
 	generic.BuildHandlerChainFunc = notes.chain
 	generic.AuditBackend, generic.AuditPolicyRuleEvaluator = records.backend(), records
-	generic.AdmissionControl = admission.NewChainHandler(stamp{admission.NewHandler(admission.Create, admission.Update)}, shown)
+	generic.AdmissionControl = admission.NewChainHandler(
+		stamp{admission.NewHandler(admission.Create, admission.Update)}, shown)
 	return &apiserver.Config{
 		GenericConfig: generic,
 		ExtraConfig: apiserver.ExtraConfig{
-			CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(*ro.Etcd, generic.ResourceTransformers, generic.StorageObjectCountTracker),
-			ServiceResolver:      noServices{},
-			AuthResolverWrapper:  webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, nil, generic.LoopbackClientConfig, noopoteltrace.NewTracerProvider()),
+			CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(*ro.Etcd, generic.ResourceTransformers,
+				generic.StorageObjectCountTracker),
+			ServiceResolver: noServices{},
+			AuthResolverWrapper: webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, nil,
+				generic.LoopbackClientConfig, noopoteltrace.NewTracerProvider()),
 		},
 	}, nil
 }

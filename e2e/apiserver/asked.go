@@ -45,8 +45,8 @@ func (s *Server) SetLeaves(leaves bool) (left int64) {
 	return s.asked.left.Load()
 }
 
-// AskedBy reports whether there was such a request ("GET /apis") with this value of the header Authorization. The server does not check
-// it: the server knows no users.
+// AskedBy reports whether there was such a request ("GET /apis") with this value of the header Authorization. The
+// server does not check it: the server knows no users.
 func (s *Server) AskedBy(request, authorization string) bool {
 	s.asked.mu.Lock()
 	defer s.asked.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-// withRootDiscovery answers /api and /apis, which the aggregator of kube-apiserver serves, from the resources that there are.
+// withRootDiscovery answers /api and /apis, which the aggregator of kube-apiserver serves, from the resources that
+// there are.
 func withRootDiscovery(handler http.Handler, c *genericapiserver.Config) http.Handler {
 	chain := genericapiserver.DefaultBuildHandlerChain(handler, c)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -53,7 +53,8 @@ func (s *Server) Reviews() []string {
 func (g *guard) chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 	handler = g.withReviews(handler)
 	handler = filters.WithAuthorization(handler, g, apiserver.Codecs)
-	handler = filters.WithAuthentication(handler, authenticator.RequestFunc(authenticate), filters.Unauthorized(apiserver.Codecs), nil, nil)
+	handler = filters.WithAuthentication(handler, authenticator.RequestFunc(authenticate),
+		filters.Unauthorized(apiserver.Codecs), nil, nil)
 	handler = filters.WithRequestInfo(handler, genericapiserver.NewRequestInfoResolver(c))
 	return filters.WithCacheControl(handler)
 }
@@ -93,7 +94,8 @@ func (g *guard) withReviews(handler http.Handler) http.Handler {
 		case "subjectaccessreviews":
 			var review authorizationv1.SubjectAccessReview
 			if json.NewDecoder(r.Body).Decode(&review) == nil {
-				review.Status = g.decide(&user.DefaultInfo{Name: review.Spec.User, Groups: review.Spec.Groups}, review.Spec.ResourceAttributes)
+				review.Status = g.decide(&user.DefaultInfo{Name: review.Spec.User, Groups: review.Spec.Groups},
+					review.Spec.ResourceAttributes)
 				writeCreated(w, review)
 			}
 		case "selfsubjectaccessreviews":
@@ -115,8 +117,9 @@ func (g *guard) withReviews(handler http.Handler) http.Handler {
 
 func (g *guard) decide(who user.Info, a *authorizationv1.ResourceAttributes) authorizationv1.SubjectAccessReviewStatus {
 	decision, reason, _ := g.Authorize(context.Background(), authorizer.AttributesRecord{
-		User: who, ResourceRequest: true, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.Group, APIVersion: a.Version,
-		Resource: a.Resource, Subresource: a.Subresource, Name: a.Name,
+		User: who, ResourceRequest: true, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.Group,
+		APIVersion: a.Version,
+		Resource:   a.Resource, Subresource: a.Subresource, Name: a.Name,
 	})
 	g.mu.Lock()
 	defer g.mu.Unlock()

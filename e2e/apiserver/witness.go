@@ -12,8 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// witness is a validating admission plugin, as ValidatingAdmissionPolicy is one. It allows everything, and keeps what it
-// was shown.
+// witness is a validating admission plugin, as ValidatingAdmissionPolicy is one. It allows everything, and keeps what
+// it was shown.
 type witness struct {
 	*admission.Handler
 	mu   sync.Mutex
@@ -28,9 +28,11 @@ func (w *witness) Validate(_ context.Context, a admission.Attributes, _ admissio
 		return nil
 	}
 	shown := a.GetObject()
-	if _, isUnstructured := shown.(runtime.Unstructured); !isUnstructured && a.GetResource().Group == apiextensionsv1.GroupName {
+	if _, isUnstructured := shown.(runtime.Unstructured); !isUnstructured &&
+		a.GetResource().Group == apiextensionsv1.GroupName {
 		var err error
-		if shown, err = apiserver.Scheme.ConvertToVersion(shown, schema.GroupVersion{Group: apiextensionsv1.GroupName, Version: "v1"}); err != nil {
+		if shown, err = apiserver.Scheme.ConvertToVersion(shown,
+			schema.GroupVersion{Group: apiextensionsv1.GroupName, Version: "v1"}); err != nil {
 			return err
 		}
 	}

@@ -62,7 +62,8 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("no test lets %s fire", name)
 		}
 	}
-	for _, args := range [][]string{{"check", "rules", "--lint-fatal", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+	for _, args := range [][]string{{"check", "rules", "--lint-fatal", "alerts.yaml"},
+		{"test", "rules", "alerts_test.yaml"}} {
 		command := exec.Command(promtool, args...)
 		command.Dir = dir
 		if out, err := command.CombinedOutput(); err != nil {

@@ -103,15 +103,16 @@ func (s *spoken) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func rootOf(url string, l *languages) *rest.Config {
-	c := &rest.Config{Host: url, BearerToken: "of-root", QPS: 1000, Burst: 1000, TLSClientConfig: rest.TLSClientConfig{Insecure: strings.HasPrefix(url, "https:")}}
+	c := &rest.Config{Host: url, BearerToken: "of-root", QPS: 1000, Burst: 1000,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: strings.HasPrefix(url, "https:")}}
 	if l != nil {
 		c.WrapTransport = l.wrap
 	}
 	return c
 }
 
-// client-go's dynamic client, when it prefers CBOR, notices nothing but the policies: directly, through a gateway without policies
-// about what it sends, and with some (RES-7).
+// client-go's dynamic client, when it prefers CBOR, notices nothing but the policies: directly, through a gateway
+// without policies about what it sends, and with some (RES-7).
 func TestCBORClients(t *testing.T) {
 	featurestesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
 	featurestesting.SetFeatureDuringTest(t, features.ClientsPreferCBOR, true)
@@ -119,7 +120,8 @@ func TestCBORClients(t *testing.T) {
 	c.must(t, widgetDefinition, "create", "-f", "-")
 	c.must(t, "", "wait", "--for=condition=Established", "crd/widgets.e2e.example.com")
 	for name, url := range map[string]string{
-		"direct": c.url, "free": c.startBefore(t, strings.Replace(judged, "[configmaps, secrets, widgets]", "[pods]", 1)), "judged": c.startBefore(t, judged), "described": c.startBefore(t, judged+"---"+widgetDefinition),
+		"direct": c.url, "free": c.startBefore(t, strings.Replace(judged, "[configmaps, secrets, widgets]", "[pods]",
+			1)), "judged": c.startBefore(t, judged), "described": c.startBefore(t, judged+"---"+widgetDefinition),
 		"changed": c.startBefore(t, judged+changed),
 	} {
 		l := &languages{sent: map[string]int{}, given: map[string]int{}}
@@ -128,12 +130,15 @@ func TestCBORClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		isJudged := name != "direct" && name != "free"
-		for _, of := range []schema.GroupVersionResource{{Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "secrets"}, {Group: "e2e.example.com", Version: "v1", Resource: "widgets"}} {
+		for _, of := range []schema.GroupVersionResource{{Version: "v1", Resource: "configmaps"},
+			{Version: "v1", Resource: "secrets"}, {Group: "e2e.example.com", Version: "v1", Resource: "widgets"}} {
 			t.Run(name+"/"+of.Resource, func(t *testing.T) {
-				live(t, client.Resource(of).Namespace("default"), of, name, isJudged, name == "changed" && of.Resource == "configmaps")
+				live(t, client.Resource(of).Namespace("default"), of, name, isJudged, name == "changed" &&
+					of.Resource == "configmaps")
 			})
 		}
-		if l.sent["application/cbor"] == 0 || l.sent["application/apply-patch+cbor"] == 0 || l.sent["application/json"]+l.sent["application/apply-patch+yaml"] > 0 {
+		if l.sent["application/cbor"] == 0 || l.sent["application/apply-patch+cbor"] == 0 || l.sent["application/json"]+
+			l.sent["application/apply-patch+yaml"] > 0 {
 			t.Errorf("%s: the client sent %v", name, l.sent)
 		}
 		if l.given["application/cbor"] == 0 || l.given["application/cbor-seq"] == 0 {
@@ -143,11 +148,14 @@ func TestCBORClients(t *testing.T) {
 }
 
 // live leads an object through its life.
-func live(t *testing.T, client dynamic.ResourceInterface, of schema.GroupVersionResource, name string, isJudged, isChanged bool) {
+func live(t *testing.T, client dynamic.ResourceInterface, of schema.GroupVersionResource, name string, isJudged,
+	isChanged bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	kind := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret", "widgets": "Widget"}[of.Resource]
-	o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "of-" + name, "labels": map[string]any{"a": "<é>"[1:3]}}}}
+	o := &unstructured.Unstructured{
+		Object: map[string]any{"metadata": map[string]any{"name": "of-" + name,
+			"labels": map[string]any{"a": "<é>"[1:3]}}}}
 	o.SetLabels(map[string]string{"a": "b"})
 	o.SetAnnotations(map[string]string{"of": "<é\u2028>"})
 	o.SetGroupVersionKind(of.GroupVersion().WithKind(kind))
@@ -173,7 +181,8 @@ func live(t *testing.T, client dynamic.ResourceInterface, of schema.GroupVersion
 	bad := o.DeepCopy()
 	bad.SetLabels(map[string]string{"a": "bad"})
 	bad.SetName("bad-" + name)
-	if _, err := client.Create(ctx, bad, metav1.CreateOptions{}); apierrors.IsInvalid(err) != isJudged || !isJudged && err != nil {
+	if _, err := client.Create(ctx, bad, metav1.CreateOptions{}); apierrors.IsInvalid(err) != isJudged || !isJudged &&
+		err != nil {
 		t.Errorf("what a policy refuses is answered %v", err)
 	} else if !isJudged {
 		if err := client.Delete(ctx, bad.GetName(), metav1.DeleteOptions{}); err != nil {
@@ -187,7 +196,8 @@ func live(t *testing.T, client dynamic.ResourceInterface, of schema.GroupVersion
 	check := func(how string, got *unstructured.Unstructured, label string) {
 		t.Helper()
 		found, _, err := unstructured.NestedFieldNoCopy(got.Object, field...)
-		if err != nil || fmt.Sprintf("%#v", found) != fmt.Sprintf("%#v", value) || got.GetLabels()["a"] != label || got.GetAnnotations()["of"] != "<é\u2028>" ||
+		if err != nil || fmt.Sprintf("%#v", found) != fmt.Sprintf("%#v", value) || got.GetLabels()["a"] != label ||
+			got.GetAnnotations()["of"] != "<é\u2028>" ||
 			isChanged != (got.GetAnnotations()["seen"] == "true") {
 			t.Errorf("%s: got %#v, %v, %v, %v", how, found, err, got.GetLabels(), got.GetAnnotations())
 		}
@@ -203,27 +213,33 @@ func live(t *testing.T, client dynamic.ResourceInterface, of schema.GroupVersion
 		if _, err := client.Update(ctx, made, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
 			t.Errorf("an update that a policy refuses is answered %v", err)
 		}
-		if _, err := client.Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"bad"}}}`), metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
+		if _, err := client.Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"bad"}}}`),
+			metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
 			t.Errorf("a patch that a policy refuses is answered %v", err)
 		}
 	}
-	if made, err = client.Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"d"}}}`), metav1.PatchOptions{}); err != nil {
+	if made, err = client.Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"d"}}}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	check("patched", made, "d")
-	asked := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": o.GetName(), "labels": map[string]any{"a": "e"}}}}
+	asked := &unstructured.Unstructured{
+		Object: map[string]any{"metadata": map[string]any{"name": o.GetName(), "labels": map[string]any{"a": "e"}}}}
 	asked.SetGroupVersionKind(o.GroupVersionKind())
-	if made, err = client.Apply(ctx, o.GetName(), asked, metav1.ApplyOptions{FieldManager: "applier", Force: true}); err != nil {
+	if made, err = client.Apply(ctx, o.GetName(), asked,
+		metav1.ApplyOptions{FieldManager: "applier", Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	check("applied", made, "e")
 	if isJudged {
 		asked.SetLabels(map[string]string{"a": "bad"})
-		if _, err := client.Apply(ctx, o.GetName(), asked, metav1.ApplyOptions{FieldManager: "applier", Force: true}); !apierrors.IsInvalid(err) {
+		if _, err := client.Apply(ctx, o.GetName(), asked,
+			metav1.ApplyOptions{FieldManager: "applier", Force: true}); !apierrors.IsInvalid(err) {
 			t.Errorf("an apply that a policy refuses is answered %v", err)
 		}
 		orphan := metav1.DeletePropagationOrphan
-		if err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &orphan}); !apierrors.IsInvalid(err) {
+		if err := client.Delete(ctx, o.GetName(),
+			metav1.DeleteOptions{PropagationPolicy: &orphan}); !apierrors.IsInvalid(err) {
 			t.Errorf("a deletion that a policy refuses is answered %v", err)
 		}
 	}
@@ -237,7 +253,8 @@ func live(t *testing.T, client dynamic.ResourceInterface, of schema.GroupVersion
 	}
 	check("listed", &list.Items[0], "e")
 	background := metav1.DeletePropagationBackground
-	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{LabelSelector: "a=e"}); err != nil {
+	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background},
+		metav1.ListOptions{LabelSelector: "a=e"}); err != nil {
 		t.Error(err)
 	}
 	if _, err := client.Get(ctx, o.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -274,8 +291,9 @@ func withField(t *testing.T, o runtime.Object) []byte {
 	return append([]byte("k8s\x00"), raw...)
 }
 
-// A client of a later Kubernetes sends protobuf with fields that the gateway does not know. Objects that no policy matches pass, what policies
-// validate is judged by what the server makes of it, and what they change is refused with what to do (RES-7).
+// A client of a later Kubernetes sends protobuf with fields that the gateway does not know. Objects that no policy
+// matches pass, what policies validate is judged by what the server makes of it, and what they change is refused with
+// what to do (RES-7).
 func TestClientsOfLaterKubernetes(t *testing.T) {
 	c := commonCluster(t)
 	url := c.startBefore(t, judged+changed)
@@ -294,14 +312,18 @@ func TestClientsOfLaterKubernetes(t *testing.T) {
 	const namespace = "/api/v1/namespaces/later/"
 	secret := func(label string) *corev1.Secret {
 		return &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-			ObjectMeta: metav1.ObjectMeta{Name: "s1", Labels: map[string]string{"a": label}}, Data: map[string][]byte{"k": {0, 255}}}
+			ObjectMeta: metav1.ObjectMeta{Name: "s1", Labels: map[string]string{"a": label}},
+			Data:       map[string][]byte{"k": {0, 255}}}
 	}
-	send("POST", namespace+"services", &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Name: "s1"},
-		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}, 201, "")
+	send("POST", namespace+"services", &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Name: "s1"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}, 201, "")
 	send("POST", namespace+"secrets", secret("bad"), 422, "may not be bad")
 	send("POST", namespace+"secrets", secret("b"), 201, "")
 	send("POST", namespace+"secrets", secret("b"), 409, "already exists")
-	send("POST", namespace+"configmaps", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "c1"}}, 400,
+	send("POST", namespace+"configmaps",
+		&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Name: "c1"}}, 400,
 		"it must not have a field 99, which this version of the gateway does not know. Policies or schemas are about the object: the body must be JSON")
 	stored, err := direct.CoreV1().Secrets("later").Get(context.Background(), "s1", metav1.GetOptions{})
 	if err != nil {
@@ -316,7 +338,8 @@ func TestClientsOfLaterKubernetes(t *testing.T) {
 	send("PUT", namespace+"secrets/s1", stored, 200, "")
 	send("PUT", namespace+"secrets/s1", stored, 409, "the object has been modified")
 	stored.ResourceVersion = ""
-	send("PUT", namespace+"secrets/s1", stored, 400, "the body must name the `metadata.resourceVersion` that it replaces")
+	send("PUT", namespace+"secrets/s1", stored, 400,
+		"the body must name the `metadata.resourceVersion` that it replaces")
 }
 
 // A client that prefers CBOR falls back on JSON before a server that does not speak it, as it does without the gateway.
@@ -324,16 +347,20 @@ func TestCBORClientsFallBack(t *testing.T) {
 	featurestesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
 	featurestesting.SetFeatureDuringTest(t, features.ClientsPreferCBOR, true)
 	c := commonCluster(t)
-	for name, url := range map[string]string{"direct": c.url, "free": c.startBefore(t, strings.Replace(judged, "[configmaps, secrets, widgets]", "[pods]", 1)), "judged": c.startBefore(t, judged)} {
+	for name, url := range map[string]string{"direct": c.url,
+		"free":   c.startBefore(t, strings.Replace(judged, "[configmaps, secrets, widgets]", "[pods]", 1)),
+		"judged": c.startBefore(t, judged)} {
 		l := &languages{sent: map[string]int{}, given: map[string]int{}}
 		client, err := dynamic.NewForConfig(rootOf(url, l))
 		if err != nil {
 			t.Fatal(err)
 		}
 		of := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "of-" + name}}}
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret",
+			"metadata": map[string]any{"name": "of-" + name}}}
 		for range 2 { // the first one is lost, as client-go says
-			if _, err = client.Resource(of).Namespace("default").Create(t.Context(), o, metav1.CreateOptions{}); err == nil {
+			if _, err = client.Resource(of).Namespace("default").Create(t.Context(), o,
+				metav1.CreateOptions{}); err == nil {
 				break
 			}
 			if !apierrors.IsUnsupportedMediaType(err) {

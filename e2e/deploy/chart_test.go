@@ -36,11 +36,12 @@ func TestChartRendersTheFolders(t *testing.T) {
 // hash matches the name of a configuration, to which kustomize adds a hash.
 var hash = regexp.MustCompile(`^(gateway-config)-[a-z0-9]{10}$`)
 
-// comparable returns the objects without what the two ways name in ways of their own: kustomize the configuration by its
-// hash; Helm the release by labels, its configuration by an annotation, and its image by a tag and a pull policy.
+// comparable returns the objects without what the two ways name in ways of their own: kustomize the configuration by
+// its hash; Helm the release by labels, its configuration by an annotation, and its image by a tag and a pull policy.
 func comparable(t *testing.T, text string) map[string]any {
 	t.Helper()
-	own := []string{"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
+	own := []string{"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/version",
+		"app.kubernetes.io/managed-by", "helm.sh/chart"}
 	var clean func(key string, v any) any
 	clean = func(key string, v any) any {
 		switch v := v.(type) {
@@ -104,37 +105,53 @@ func TestChartLint(t *testing.T) {
 // What the chart sets itself is no value, and what cannot be right together is refused by the name of a value.
 func TestChartRefusesValues(t *testing.T) {
 	for name, c := range map[string]struct{ key, value, beside, want string }{
-		"no policies":               {"mode", "Ingress", "{policies: null}", "policies: must have a file"},
-		"no upstreams":              {"mode", "Ingress", "{configuration: null}", "configuration.upstreams: required value in mode Ingress"},
-		"upstreams before":          {"mode", "APIServer", "", "configuration.upstreams: must be empty"},
-		"unknown value":             {"replica", "3", "", "additional properties 'replica' not allowed"},
-		"unknown mode":              {"mode", "Proxy", "", "at '/mode': value must be one of"},
-		"the chart's listen":        {"configuration.listen", "':80'", "", "at '/configuration': additional properties 'listen' not allowed"},
-		"the chart's paths":         {"configuration.policies.paths", "[a]", "", "at '/configuration/policies': additional properties 'paths' not allowed"},
-		"no file of policies":       {"policies", "{orders.txt: ''}", "", "does not match pattern"},
-		"replicas as text":          {"replicas", "two", "", "at '/replicas': got string, want integer"},
-		"two configurations":        {"existingConfigMap", "own", "", "configuration: must be empty beside existingConfigMap"},
-		"killed while draining":     {"terminationGracePeriodSeconds", "60", "{configuration: {drainSeconds: 60, shutdownDeadlineSeconds: 120}}", "terminationGracePeriodSeconds: 60 is too short"},
-		"killed in the hook":        {"terminationGracePeriodSeconds", "45", "{lifecycle: {preStop: {sleep: {seconds: 5}}}}", "terminationGracePeriodSeconds: 45 is too short"},
-		"mTLS without TLS":          {"tls.clientCertificates", "Require", "", "tls.secretName: required value"},
-		"mTLS without authorities":  {"tls.clientCertificates", "Require", "{tls: {secretName: s}}", "tls.clientCertificates: Require needs tls.clientCAConfigMap"},
-		"two places of authorities": {"tls.clientCASecret", "a", "{tls: {secretName: s, clientCAConfigMap: b}}", "tls.clientCASecret: must not be set beside"},
-		"a port twice":              {"listeners", "[{name: a, port: 8081}]", "", "listeners[0].port: 8081 is another listener's"},
-		"a port of the Service":     {"listeners", "[{name: a, port: 8090, servicePort: 80}]", "", "listeners: a has the servicePort 80, which is service.port"},
-		"mTLS of a listener":        {"listeners", "[{name: a, port: 8090, tls: {secretName: s, clientCertificates: Require}}]", "", "listeners[0].tls.clientCertificates: Require needs listeners[0].tls.clientCAConfigMap"},
-		"probes without a key":      {"admin.tls.clientCertificates", "Require", "", "admin.tls.clientCertificates: must not be Require"},
-		"no version of TLS":         {"tls.minVersion", "TLS1.1", "", "at '/tls/minVersion'"},
-		"no digest":                 {"image.digest", "latest", "", "at '/image/digest'"},
-		"two volumes":               {"policySources", "[{name: a, volume: {configMap: {name: a}, secret: {secretName: b}}}]", "", "at '/policySources/0/volume'"},
-		"a source outside":          {"policySources", "[{name: a, volume: {emptyDir: {}}, path: ../b}]", "", "at '/policySources/0/path'"},
-		"concerns of nobody":        {"policySources", "[{name: a, volume: {emptyDir: {}}, concerns: {groups: [b]}}]", "", "policySources: a has concerns and no owner"},
-		"no node can be drained":    {"podDisruptionBudget.minAvailable", "2", "", "podDisruptionBudget.minAvailable: 2 of 2 replicas"},
-		"fewer than the least":      {"autoscaling.maxReplicas", "1", "", "autoscaling.maxReplicas: 1 is less"},
-		"no load balancer":          {"service.loadBalancerSourceRanges", "[10.0.0.0/8]", "", "service.loadBalancerSourceRanges: a Service of the type ClusterIP has none"},
-		"no ports of a balancer":    {"service.allocateLoadBalancerNodePorts", "false", "", "service.allocateLoadBalancerNodePorts: a Service of the type ClusterIP has no load balancer"},
-		"no Gateway":                {"httpRoute.enabled", "true", "", "httpRoute.parentRefs: required value"},
-		"TLS of Prometheus alone":   {"serviceMonitor.tlsConfig", "{serverName: a}", "{serviceMonitor: {enabled: true}}", "serviceMonitor.tlsConfig: must be empty"},
-		"seconds as text":           {"configuration.drainSeconds", "ten", "", "at '/configuration/drainSeconds'"},
+		"no policies": {"mode", "Ingress", "{policies: null}", "policies: must have a file"},
+		"no upstreams": {"mode", "Ingress", "{configuration: null}",
+			"configuration.upstreams: required value in mode Ingress"},
+		"upstreams before": {"mode", "APIServer", "", "configuration.upstreams: must be empty"},
+		"unknown value":    {"replica", "3", "", "additional properties 'replica' not allowed"},
+		"unknown mode":     {"mode", "Proxy", "", "at '/mode': value must be one of"},
+		"the chart's listen": {"configuration.listen", "':80'", "",
+			"at '/configuration': additional properties 'listen' not allowed"},
+		"the chart's paths": {"configuration.policies.paths", "[a]", "",
+			"at '/configuration/policies': additional properties 'paths' not allowed"},
+		"no file of policies": {"policies", "{orders.txt: ''}", "", "does not match pattern"},
+		"replicas as text":    {"replicas", "two", "", "at '/replicas': got string, want integer"},
+		"two configurations":  {"existingConfigMap", "own", "", "configuration: must be empty beside existingConfigMap"},
+		"killed while draining": {"terminationGracePeriodSeconds", "60",
+			"{configuration: {drainSeconds: 60, shutdownDeadlineSeconds: 120}}",
+			"terminationGracePeriodSeconds: 60 is too short"},
+		"killed in the hook": {"terminationGracePeriodSeconds", "45",
+			"{lifecycle: {preStop: {sleep: {seconds: 5}}}}", "terminationGracePeriodSeconds: 45 is too short"},
+		"mTLS without TLS": {"tls.clientCertificates", "Require", "", "tls.secretName: required value"},
+		"mTLS without authorities": {"tls.clientCertificates", "Require", "{tls: {secretName: s}}",
+			"tls.clientCertificates: Require needs tls.clientCAConfigMap"},
+		"two places of authorities": {"tls.clientCASecret", "a", "{tls: {secretName: s, clientCAConfigMap: b}}",
+			"tls.clientCASecret: must not be set beside"},
+		"a port twice": {"listeners", "[{name: a, port: 8081}]", "", "listeners[0].port: 8081 is another listener's"},
+		"a port of the Service": {"listeners", "[{name: a, port: 8090, servicePort: 80}]", "",
+			"listeners: a has the servicePort 80, which is service.port"},
+		"mTLS of a listener": {"listeners", "[{name: a, port: 8090, tls: {secretName: s, clientCertificates: Require}}]", "", "listeners[0].tls.clientCertificates: Require needs listeners[0].tls.clientCAConfigMap"},
+		"probes without a key": {"admin.tls.clientCertificates", "Require", "",
+			"admin.tls.clientCertificates: must not be Require"},
+		"no version of TLS": {"tls.minVersion", "TLS1.1", "", "at '/tls/minVersion'"},
+		"no digest":         {"image.digest", "latest", "", "at '/image/digest'"},
+		"two volumes": {"policySources",
+			"[{name: a, volume: {configMap: {name: a}, secret: {secretName: b}}}]", "", "at '/policySources/0/volume'"},
+		"a source outside": {"policySources", "[{name: a, volume: {emptyDir: {}}, path: ../b}]", "",
+			"at '/policySources/0/path'"},
+		"concerns of nobody": {"policySources", "[{name: a, volume: {emptyDir: {}}, concerns: {groups: [b]}}]",
+			"", "policySources: a has concerns and no owner"},
+		"no node can be drained": {"podDisruptionBudget.minAvailable", "2", "",
+			"podDisruptionBudget.minAvailable: 2 of 2 replicas"},
+		"fewer than the least": {"autoscaling.maxReplicas", "1", "", "autoscaling.maxReplicas: 1 is less"},
+		"no load balancer": {"service.loadBalancerSourceRanges", "[10.0.0.0/8]", "",
+			"service.loadBalancerSourceRanges: a Service of the type ClusterIP has none"},
+		"no ports of a balancer": {"service.allocateLoadBalancerNodePorts", "false", "", "service.allocateLoadBalancerNodePorts: a Service of the type ClusterIP has no load balancer"},
+		"no Gateway":             {"httpRoute.enabled", "true", "", "httpRoute.parentRefs: required value"},
+		"TLS of Prometheus alone": {"serviceMonitor.tlsConfig", "{serverName: a}",
+			"{serviceMonitor: {enabled: true}}", "serviceMonitor.tlsConfig: must be empty"},
+		"seconds as text": {"configuration.drainSeconds", "ten", "", "at '/configuration/drainSeconds'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := setting{key: c.key, value: c.value, beside: c.beside}

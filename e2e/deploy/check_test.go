@@ -16,7 +16,8 @@ func TestContainedConfigurations(t *testing.T) {
 	for name, text := range renderings(t) {
 		t.Run(name, func(t *testing.T) {
 			dir := contained(t, text)
-			out, err := exec.Command(gateway, "check", "--strict", "--config", filepath.Join(dir, "config", "gateway.yaml"), filepath.Join(dir, "policies")).CombinedOutput()
+			out, err := exec.Command(gateway, "check", "--strict", "--config",
+				filepath.Join(dir, "config", "gateway.yaml"), filepath.Join(dir, "policies")).CombinedOutput()
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}

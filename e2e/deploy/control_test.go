@@ -52,9 +52,10 @@ type controlPlane struct {
 	server   string // audit events of what the API server is asked
 }
 
-// A whole control plane works before the gateway as it works before the API server: the controllers with their own roles and the
-// scheduler, nodes, an operator, and an autoscaler with an aggregated API of metrics, while policies about what they write are in
-// force. However the gateway identifies users to the server, no request is refused that is not refused natively too.
+// A whole control plane works before the gateway as it works before the API server: the controllers with their own
+// roles and the scheduler, nodes, an operator, and an autoscaler with an aggregated API of metrics, while policies
+// about what they write are in force. However the gateway identifies users to the server, no request is refused that is
+// not refused natively too.
 func TestControlPlane(t *testing.T) {
 	if version != latest {
 		t.Skipf("the controllers and the scheduler are those of Kubernetes %s, and the API server is %s", latest, version)
@@ -81,7 +82,8 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// runControlPlane starts a cluster with its control plane, has it do its work, and returns which requests were refused, with an example.
+// runControlPlane starts a cluster with its control plane, has it do its work, and returns which requests were refused,
+// with an example.
 func runControlPlane(t *testing.T, way string) map[outcome]string {
 	p := startControlPlane(t, way)
 	p.work(t)
@@ -91,7 +93,8 @@ func runControlPlane(t *testing.T, way string) map[outcome]string {
 func startControlPlane(t *testing.T, way string) *controlPlane {
 	t.Helper()
 	dir := t.TempDir()
-	p := &controlPlane{dir: dir, way: way, clients: newAuthority(t), log: filepath.Join(dir, "audit.log"), server: filepath.Join(dir, "server.log")}
+	p := &controlPlane{dir: dir, way: way, clients: newAuthority(t), log: filepath.Join(dir, "audit.log"),
+		server: filepath.Join(dir, "server.log")}
 	in := func(name string) string { return filepath.Join(dir, name) }
 	proxies := newAuthority(t) // signs the certificates of those whose X-Remote-User the server believes
 	write(t, in("ca.crt"), encoded("CERTIFICATE", p.clients.certificate.Raw))
@@ -100,13 +103,18 @@ func startControlPlane(t *testing.T, way string) *controlPlane {
 	p.keep(t, "gateway", proxies.issue(t, "gateway", nil))
 	p.keep(t, "aggregator", proxies.issue(t, "aggregator", nil))
 	write(t, in("token"), "of-gateway")
-	c := startCluster(t, "--tls-cert-file="+in("server.crt"), "--tls-private-key-file="+in("server.key"), "--client-ca-file="+in("ca.crt"),
-		"--requestheader-client-ca-file="+in("proxies.crt"), "--requestheader-allowed-names=gateway,aggregator", "--requestheader-username-headers=X-Remote-User",
-		"--requestheader-uid-headers=X-Remote-Uid", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file="+in("aggregator.crt"), "--proxy-client-key-file="+in("aggregator.key"), "--enable-admission-plugins=NodeRestriction",
+	c := startCluster(t, "--tls-cert-file="+in("server.crt"), "--tls-private-key-file="+in("server.key"),
+		"--client-ca-file="+in("ca.crt"),
+		"--requestheader-client-ca-file="+in("proxies.crt"), "--requestheader-allowed-names=gateway,aggregator",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-uid-headers=X-Remote-Uid", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file="+in("aggregator.crt"), "--proxy-client-key-file="+in("aggregator.key"),
+		"--enable-admission-plugins=NodeRestriction",
 		"--audit-policy-file="+filepath.Join("testdata", "control", "audit.yaml"), "--audit-log-path="+p.server)
 	p.cluster, p.front = &cluster{url: c.url, as: "of-observer"}, *c
-	observer := &rest.Config{Host: c.url, BearerToken: "of-observer", TLSClientConfig: rest.TLSClientConfig{CAFile: in("ca.crt")}, QPS: 100, Burst: 100}
+	observer := &rest.Config{Host: c.url, BearerToken: "of-observer",
+		TLSClientConfig: rest.TLSClientConfig{CAFile: in("ca.crt")}, QPS: 100, Burst: 100}
 	var err error
 	if p.objects, err = kubernetes.NewForConfig(observer); err != nil {
 		t.Fatal(err)
@@ -134,7 +142,8 @@ func startControlPlane(t *testing.T, way string) *controlPlane {
 func (p *controlPlane) awaitPolicies(t *testing.T) {
 	t.Helper()
 	probe := func(replicas int) (int, string) {
-		return ask(t, "of-observer", "POST", p.url+"/apis/e2e.example.com/v1/namespaces/default/widgets?dryRun=All", "application/json",
+		return ask(t, "of-observer", "POST", p.url+"/apis/e2e.example.com/v1/namespaces/default/widgets?dryRun=All",
+			"application/json",
 			fmt.Sprintf(`{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"probe"},"spec":{"replicas":%d}}`, replicas))
 	}
 	eventually(t, "the server's own policies are in force", func() bool {
@@ -158,7 +167,8 @@ func (p *controlPlane) keep(t *testing.T, name string, certificate tls.Certifica
 	write(t, filepath.Join(p.dir, name+".key"), encoded("PRIVATE KEY", key))
 }
 
-// startGateway runs the gateway between the control plane and the server, by TLS on both sides, with the least role that its files need.
+// startGateway runs the gateway between the control plane and the server, by TLS on both sides, with the least role
+// that its files need.
 func (p *controlPlane) startGateway(t *testing.T) {
 	t.Helper()
 	listen, admin := testutil.FreeAddress(t), testutil.FreeAddress(t)
@@ -191,9 +201,10 @@ telemetry: {audit: {mode: Batch, log: {path: `+p.log+`}}}
 	p.front.url = "https://" + listen
 }
 
-// account writes a kubeconfig for a user of the control plane. With Pass the server has to see the user's own credentials, a token;
-// otherwise it is a certificate, as such components mostly have.
-func (p *controlPlane) account(t *testing.T, name, token, user string, groups ...string) (kubeconfig string, config *rest.Config) {
+// account writes a kubeconfig for a user of the control plane. With Pass the server has to see the user's own
+// credentials, a token; otherwise it is a certificate, as such components mostly have.
+func (p *controlPlane) account(t *testing.T, name, token, user string,
+	groups ...string) (kubeconfig string, config *rest.Config) {
 	t.Helper()
 	credentials := `{token: ` + token + `}`
 	if p.way != "Pass" {
@@ -238,10 +249,14 @@ func (p *controlPlane) startComponents(t *testing.T) {
 	}
 	controllers, _ := p.account(t, "controllers", "of-controllers", "system:kube-controller-manager")
 	scheduler, _ := p.account(t, "scheduler", "of-scheduler", "system:kube-scheduler")
-	start(t, leads("kube-controller-manager"), filepath.Join(p.dir, "controllers.log"), component(t, "kube-controller-manager"), "--kubeconfig="+controllers,
-		"--use-service-account-credentials", "--root-ca-file="+filepath.Join(p.dir, "ca.crt"), "--secure-port=0", "--kube-api-qps=200", "--kube-api-burst=300",
-		"--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-initial-readiness-delay=0s", "--horizontal-pod-autoscaler-cpu-initialization-period=0s")
-	start(t, leads("kube-scheduler"), filepath.Join(p.dir, "scheduler.log"), component(t, "kube-scheduler"), "--kubeconfig="+scheduler, "--secure-port=0")
+	start(t, leads("kube-controller-manager"), filepath.Join(p.dir, "controllers.log"),
+		component(t, "kube-controller-manager"), "--kubeconfig="+controllers,
+		"--use-service-account-credentials", "--root-ca-file="+filepath.Join(p.dir, "ca.crt"), "--secure-port=0",
+		"--kube-api-qps=200", "--kube-api-burst=300",
+		"--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-initial-readiness-delay=0s",
+		"--horizontal-pod-autoscaler-cpu-initialization-period=0s")
+	start(t, leads("kube-scheduler"), filepath.Join(p.dir, "scheduler.log"), component(t, "kube-scheduler"),
+		"--kubeconfig="+scheduler, "--secure-port=0")
 
 	ctx, cancel := context.WithCancel(context.Background())
 	var ends []<-chan error
@@ -271,7 +286,8 @@ func (p *controlPlane) startComponents(t *testing.T) {
 	})
 }
 
-// startMetrics runs the API metrics.k8s.io of a cluster whose load is the same, however many Pods share it, and returns its address.
+// startMetrics runs the API metrics.k8s.io of a cluster whose load is the same, however many Pods share it, and returns
+// its address.
 func (p *controlPlane) startMetrics(t *testing.T) string {
 	t.Helper()
 	const load = 300 // thousandths of a processor
@@ -281,25 +297,31 @@ func (p *controlPlane) startMetrics(t *testing.T) string {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /apis/metrics.k8s.io/v1beta1", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "metrics.k8s.io/v1beta1", APIResources: []metav1.APIResource{
-			{Name: "pods", Kind: "PodMetrics", Namespaced: true, Verbs: metav1.Verbs{"get", "list"}},
-		}})
+		answer(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+			GroupVersion: "metrics.k8s.io/v1beta1", APIResources: []metav1.APIResource{
+				{Name: "pods", Kind: "PodMetrics", Namespaced: true, Verbs: metav1.Verbs{"get", "list"}},
+			}})
 	})
-	mux.HandleFunc("GET /apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods", func(w http.ResponseWriter, r *http.Request) {
-		pods, err := p.objects.CoreV1().Pods(r.PathValue("namespace")).List(r.Context(), metav1.ListOptions{LabelSelector: r.URL.Query().Get("labelSelector")})
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		items := []any{}
-		for _, pod := range pods.Items {
-			items = append(items, map[string]any{
-				"metadata": map[string]any{"name": pod.Name, "namespace": pod.Namespace, "labels": pod.Labels}, "timestamp": metav1.Now(), "window": "1s",
-				"containers": []any{map[string]any{"name": "c", "usage": map[string]any{"cpu": fmt.Sprint(load/len(pods.Items), "m"), "memory": "1Mi"}}},
-			})
-		}
-		answer(w, map[string]any{"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": map[string]any{}, "items": items})
-	})
+	mux.HandleFunc("GET /apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods",
+		func(w http.ResponseWriter, r *http.Request) {
+			pods, err := p.objects.CoreV1().Pods(r.PathValue("namespace")).List(r.Context(),
+				metav1.ListOptions{LabelSelector: r.URL.Query().Get("labelSelector")})
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			items := []any{}
+			for _, pod := range pods.Items {
+				items = append(items, map[string]any{
+					"metadata":  map[string]any{"name": pod.Name, "namespace": pod.Namespace, "labels": pod.Labels},
+					"timestamp": metav1.Now(), "window": "1s",
+					"containers": []any{map[string]any{"name": "c",
+						"usage": map[string]any{"cpu": fmt.Sprint(load/len(pods.Items), "m"), "memory": "1Mi"}}},
+				})
+			}
+			answer(w, map[string]any{"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1",
+				"metadata": map[string]any{}, "items": items})
+		})
 	s := httptest.NewTLSServer(mux)
 	t.Cleanup(s.Close)
 	u, err := url.Parse(s.URL)
@@ -325,7 +347,8 @@ func (p *controlPlane) work(t *testing.T) {
 		return func() bool {
 			d, err := apps.Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 			s := d.Status
-			return err == nil && s.ObservedGeneration == d.Generation && s.Replicas == replicas && s.UpdatedReplicas == replicas && s.AvailableReplicas == replicas
+			return err == nil && s.ObservedGeneration == d.Generation && s.Replicas == replicas &&
+				s.UpdatedReplicas == replicas && s.AvailableReplicas == replicas
 		}
 	}
 	pods := func(namespace, selector string) []corev1.Pod {
@@ -348,20 +371,24 @@ func (p *controlPlane) work(t *testing.T) {
 	isStateful := func(replicas int32) func() bool {
 		return func() bool {
 			s, err := apps.StatefulSets("work").Get(ctx, "db", metav1.GetOptions{})
-			return err == nil && s.Status.ObservedGeneration == s.Generation && s.Status.ReadyReplicas == replicas && s.Status.Replicas == replicas
+			return err == nil && s.Status.ObservedGeneration == s.Generation && s.Status.ReadyReplicas == replicas &&
+				s.Status.Replicas == replicas
 		}
 	}
 	eventually(t, "the StatefulSet is ready", isStateful(2))
 	isOnEachNode := func() bool {
 		d, err := apps.DaemonSets("work").Get(ctx, "agent", metav1.GetOptions{})
-		return err == nil && d.Status.ObservedGeneration == d.Generation && d.Status.NumberReady == 3 && d.Status.UpdatedNumberScheduled == 3
+		return err == nil && d.Status.ObservedGeneration == d.Generation && d.Status.NumberReady == 3 &&
+			d.Status.UpdatedNumberScheduled == 3
 	}
 	eventually(t, "the DaemonSet is on each node", isOnEachNode)
 	eventually(t, "the Service has its endpoints", func() bool {
-		slices, err := p.objects.DiscoveryV1().EndpointSlices("work").List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+		slices, err := p.objects.DiscoveryV1().EndpointSlices("work").List(ctx,
+			metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
 		return err == nil && len(slices.Items) == 1 && len(slices.Items[0].Endpoints) == 3
 	})
-	widgets := p.dynamic.Resource(schema.GroupVersionResource{Group: "e2e.example.com", Version: "v1", Resource: "widgets"})
+	widgets := p.dynamic.Resource(schema.GroupVersionResource{Group: "e2e.example.com", Version: "v1",
+		Resource: "widgets"})
 	eventually(t, "the operator has reconciled the widget", func() bool {
 		w, err := widgets.Namespace("operator").Get(ctx, "one", metav1.GetOptions{})
 		if err != nil {
@@ -387,7 +414,8 @@ func (p *controlPlane) work(t *testing.T) {
 	}
 	eventually(t, "the Deployment is rolled out", isRolledOut("work", "web", 3))
 	eventually(t, "its former Pods are gone", hasOnly("app=web", "i:2", 3))
-	eventually(t, "the DaemonSet is rolled out", func() bool { return isOnEachNode() && hasOnly("app=agent", "i:2", 3)() })
+	eventually(t, "the DaemonSet is rolled out",
+		func() bool { return isOnEachNode() && hasOnly("app=agent", "i:2", 3)() })
 	eventually(t, "the StatefulSet is scaled", isStateful(3))
 	eventually(t, "the operator has let the widget go", func() bool {
 		_, err := widgets.Namespace("operator").Get(ctx, "one", metav1.GetOptions{})
@@ -400,18 +428,21 @@ func (p *controlPlane) work(t *testing.T) {
 
 	// What the policies forbid is forbidden.
 	p.front.must(t, "", "label", "-n", "work", "pod/db-0", "protected=yes")
-	if out, ok := p.front.kubectl(t, "", "delete", "-n", "work", "pod/db-0", "--wait=false"); ok || !strings.Contains(out, "a protected Pod stays") {
+	if out, ok := p.front.kubectl(t, "", "delete", "-n", "work", "pod/db-0", "--wait=false"); ok ||
+		!strings.Contains(out, "a protected Pod stays") {
 		t.Errorf("a protected Pod is deleted: %s", out)
 	}
 	p.front.must(t, "", "label", "-n", "work", "pod/db-0", "protected-")
-	if out, ok := p.front.kubectl(t, "", "scale", "-n", "work", "statefulset/db", "--replicas=6"); ok || !strings.Contains(out, "replicas must be less than or equal to 5") {
+	if out, ok := p.front.kubectl(t, "", "scale", "-n", "work", "statefulset/db", "--replicas=6"); ok ||
+		!strings.Contains(out, "replicas must be less than or equal to 5") {
 		t.Errorf("more replicas are there than may be: %s", out)
 	}
 
 	p.front.must(t, "", "drain", "node-3", "--ignore-daemonsets", "--force", "--timeout=60s")
 	eventually(t, "the Pods run elsewhere", func() bool {
 		return isRolledOut("work", "web", 3)() && isStateful(3)() &&
-			!slices.ContainsFunc(pods("work", "app in (web,db,load)"), func(pod corev1.Pod) bool { return pod.Spec.NodeName == "node-3" })
+			!slices.ContainsFunc(pods("work", "app in (web,db,load)"),
+				func(pod corev1.Pod) bool { return pod.Spec.NodeName == "node-3" })
 	})
 	p.front.must(t, "", "uncordon", "node-3")
 	if complete {
@@ -425,7 +456,8 @@ func (p *controlPlane) work(t *testing.T) {
 }
 
 // workLonger is what takes its time: a CronJob, and a node that takes no Pods any more.
-func (p *controlPlane) workLonger(t *testing.T, ctx context.Context, isOnEachNode func() bool, pods func(namespace, selector string) []corev1.Pod) {
+func (p *controlPlane) workLonger(t *testing.T, ctx context.Context, isOnEachNode func() bool,
+	pods func(namespace, selector string) []corev1.Pod) {
 	t.Helper()
 	eventually(t, "the CronJob has run", func() bool {
 		c, err := p.objects.BatchV1().CronJobs("work").Get(ctx, "often", metav1.GetOptions{})
@@ -441,8 +473,8 @@ func (p *controlPlane) workLonger(t *testing.T, ctx context.Context, isOnEachNod
 	eventually(t, "the DaemonSet is on each node again", isOnEachNode)
 }
 
-// checkEnd proves that nothing was lost on the way: the policies changed each Pod, nodes are ready, and each lease is held by who took it
-// first.
+// checkEnd proves that nothing was lost on the way: the policies changed each Pod, nodes are ready, and each lease is
+// held by who took it first.
 func (p *controlPlane) checkEnd(t *testing.T, ctx context.Context, pods func(namespace, selector string) []corev1.Pod) {
 	t.Helper()
 	for _, pod := range pods("", "") {
@@ -490,8 +522,9 @@ type outcome struct {
 	isNamed, isEnding    bool // it names an object, in a namespace that is deleted
 }
 
-// isRace reports whether it depends on the moment alone whether such a request is refused: another writer was faster, the object or
-// its namespace is gone already, the namespace takes no more, or too few Pods are ready to evict another one.
+// isRace reports whether it depends on the moment alone whether such a request is refused: another writer was faster,
+// the object or its namespace is gone already, the namespace takes no more, or too few Pods are ready to evict another
+// one.
 func (o outcome) isRace() bool {
 	switch o.code {
 	case http.StatusConflict:
@@ -516,7 +549,8 @@ func (p *controlPlane) refused(t *testing.T) map[outcome]string {
 	all, asked := map[outcome]string{}, map[string]bool{}
 	eventually(t, "all events are written", func() bool {
 		events := readEvents(t, p.log)
-		if len(events) == 0 || !slices.ContainsFunc(events, func(e auditv1.Event) bool { return e.RequestURI == last }) {
+		if len(events) == 0 || !slices.ContainsFunc(events,
+			func(e auditv1.Event) bool { return e.RequestURI == last }) {
 			return false
 		}
 		for _, e := range events {
@@ -530,8 +564,10 @@ func (p *controlPlane) refused(t *testing.T) map[outcome]string {
 		return true
 	})
 	for _, user := range []string{
-		"root", "operator", "system:kube-controller-manager", "system:kube-scheduler", "system:node:node-1", "system:node:node-3",
-		"system:serviceaccount:kube-system:replicaset-controller", "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
+		"root", "operator", "system:kube-controller-manager", "system:kube-scheduler", "system:node:node-1",
+		"system:node:node-3",
+		"system:serviceaccount:kube-system:replicaset-controller",
+		"system:serviceaccount:kube-system:horizontal-pod-autoscaler",
 		"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccount:kube-system:job-controller",
 	} {
 		if !asked[user] {
@@ -539,7 +575,8 @@ func (p *controlPlane) refused(t *testing.T) map[outcome]string {
 		}
 	}
 	for _, o := range []outcome{
-		{user: "root", verb: "delete", resource: "pods", code: 422, isNamed: true}, {user: "root", verb: "patch", resource: "apps/statefulsets/scale", code: 422, isNamed: true},
+		{user: "root", verb: "delete", resource: "pods", code: 422, isNamed: true},
+		{user: "root", verb: "patch", resource: "apps/statefulsets/scale", code: 422, isNamed: true},
 		{user: "operator", verb: "update", resource: "e2e.example.com/widgets", code: 422, isNamed: true},
 	} {
 		if all[o] == "" {

@@ -59,7 +59,8 @@ func startPrometheus(t *testing.T, target string) *prometheus {
 rule_files: [alerts.yaml]
 scrape_configs: [{job_name: gateway, static_configs: [{targets: ["%s"]}]}]
 `, target))
-	start(t, answers("http://"+address+"/-/ready"), filepath.Join(dir, "log"), program, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+	start(t, answers("http://"+address+"/-/ready"), filepath.Join(dir, "log"), program, "--config.file="+
+		filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+address)
 	return &prometheus{"http://" + address}
 }
@@ -91,7 +92,8 @@ func (p *prometheus) count(t *testing.T, expr string, instant bool) int {
 	seconds := func(s float64) string { return strconv.FormatFloat(s, 'f', 3, 64) }
 	path, query := "/api/v1/query", url.Values{"query": {expr}, "time": {seconds(now)}}
 	if !instant {
-		path, query = "/api/v1/query_range", url.Values{"query": {expr}, "start": {seconds(now - 30)}, "end": {seconds(now)}, "step": {"1"}}
+		path, query = "/api/v1/query_range",
+			url.Values{"query": {expr}, "start": {seconds(now - 30)}, "end": {seconds(now)}, "step": {"1"}}
 	}
 	var data struct {
 		Result []struct {
@@ -198,8 +200,8 @@ func clusterMetrics(t *testing.T) []string {
 	return regexp.MustCompile(`\bgateway_cluster_[a-z_]+`).FindAllString(string(page), -1)
 }
 
-// checkAlerts compares the metrics in the alerts with the metrics that there are, and lets Prometheus say how it fares with
-// the alerts.
+// checkAlerts compares the metrics in the alerts with the metrics that there are, and lets Prometheus say how it fares
+// with the alerts.
 func checkAlerts(t *testing.T, p *prometheus) {
 	t.Helper()
 	known := append(p.values(t, "__name__", `{job="gateway"}`), clusterMetrics(t)...)

@@ -28,7 +28,8 @@ import (
 	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
-// A demo is a gateway before backends of the test's own, under a load in which everything happens that the dashboard shows.
+// A demo is a gateway before backends of the test's own, under a load in which everything happens that the dashboard
+// shows.
 type demo struct {
 	url, admin string
 	certs      string // the folder with tls.crt and tls.key
@@ -41,14 +42,18 @@ func startDemo(t *testing.T) *demo {
 	redis, dir := debian(t, "redis-server"), t.TempDir()
 	listen, store := testutil.FreeAddress(t), testutil.FreeAddress(t)
 	d := &demo{url: "https://" + listen, admin: testutil.FreeAddress(t), certs: filepath.Join(dir)}
-	d.client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own certificate
+	//nolint:gosec // a test's own certificate
+	d.client = &http.Client{Timeout: 10 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	host, port, err := net.SplitHostPort(store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	start(t, accepts(store), filepath.Join(dir, "redis.log"), redis, "--bind", host, "--port", port, "--save", "", "--dir", dir)
+	start(t, accepts(store), filepath.Join(dir, "redis.log"), redis, "--bind", host, "--port", port, "--save", "",
+		"--dir", dir)
 	writeCertificate(t, dir)
-	write(t, filepath.Join(dir, "audit.kubeconfig"), "clusters: [{name: away, cluster: {server: \"http://"+testutil.FreeAddress(t)+"\"}}]\n"+
+	write(t, filepath.Join(dir, "audit.kubeconfig"), "clusters: [{name: away, cluster: {server: \"http://"+
+		testutil.FreeAddress(t)+"\"}}]\n"+
 		"contexts: [{name: away, context: {cluster: away}}]\ncurrent-context: away\n")
 	policies, err := filepath.Abs("testdata/demo")
 	if err != nil {
@@ -81,7 +86,8 @@ telemetry:
 `, listen, d.admin, startOrders(t), testutil.FreeAddress(t), startReviews(t), policies, store, startRefusing(t)))
 	writeBundle(t, filepath.Join(dir, "team.tar.gz"), "package orders\n\ndeny contains \"at most 5\" if input.review.object.quantity > 5\n")
 	t.Setenv("GOMEMLIMIT", "400MiB")
-	start(t, answers("http://"+d.admin+"/readyz"), filepath.Join(dir, "gateway.log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
+	start(t, answers("http://"+d.admin+"/readyz"), filepath.Join(dir, "gateway.log"), gateway, "serve", "--config",
+		filepath.Join(dir, "gateway.yaml"))
 	d.load(t)
 	return d
 }
@@ -123,7 +129,8 @@ func startReviews(t *testing.T) string {
 
 // startRefusing serves a service of decision logs that takes none.
 func startRefusing(t *testing.T) string {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
+	s := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
 	t.Cleanup(s.Close)
 	return s.URL
 }
@@ -194,7 +201,9 @@ func (d *demo) load(t *testing.T) {
 func (d *demo) disturb(t *testing.T) {
 	t.Helper()
 	address := strings.TrimPrefix(d.url, "https://")
-	if c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS10}); err == nil { //nolint:gosec // refused on purpose
+	if c, err := tls.Dial("tcp", address,
+		&tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS10}); err == nil {
+		//nolint:gosec // refused on purpose
 		_ = c.Close()
 		t.Error("the gateway speaks TLS 1.0")
 	}
@@ -210,8 +219,9 @@ func writeCertificate(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	about := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
 	if err != nil {
@@ -221,6 +231,7 @@ func writeCertificate(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "tls.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})))
+	write(t, filepath.Join(dir, "tls.crt"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})))
 	write(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
 }

@@ -92,7 +92,8 @@ func text(v map[string]any, path ...string) string {
 
 // A generator makes the questions.
 type generator struct {
-	// dropsIgnoring says that the server drops ignoreStoreReadErrorWithClusterBreakingPotential, as servers before 1.37 do.
+	// dropsIgnoring says that the server drops ignoreStoreReadErrorWithClusterBreakingPotential, as servers before 1.37
+	// do.
 	dropsIgnoring bool
 
 	t         *testing.T
@@ -134,7 +135,8 @@ func generate(t *testing.T, c *cluster, users []*user) []*question {
 		mains := map[string]*served{}
 		for _, r := range list.APIResources {
 			main, sub, _ := strings.Cut(r.Name, "/")
-			if len(r.Verbs) == 0 || isSubset(r.Verbs, []string{"get", "list", "watch"}) && sub != "proxy" && sub != "exec" && sub != "attach" && sub != "portforward" {
+			if len(r.Verbs) == 0 || isSubset(r.Verbs, []string{"get", "list", "watch"}) && sub != "proxy" &&
+				sub != "exec" && sub != "attach" && sub != "portforward" {
 				continue
 			}
 			s := &served{GroupVersion: gv, APIResource: r, main: main, sub: sub}
@@ -149,7 +151,9 @@ func generate(t *testing.T, c *cluster, users []*user) []*question {
 						if r.Namespaced {
 							root += "/namespaces/echo"
 						}
-						g.add(s, "create", "POST", root+"/"+r.Name, plainJSON, inJSON(map[string]any{"apiVersion": gv.String(), "kind": r.Kind, "metadata": map[string]any{}, "spec": spec}))
+						g.add(s, "create", "POST", root+"/"+r.Name, plainJSON,
+							inJSON(map[string]any{"apiVersion": gv.String(), "kind": r.Kind,
+								"metadata": map[string]any{}, "spec": spec}))
 						root = strings.TrimSuffix(root, "/namespaces/echo")
 						continue
 					}
@@ -164,7 +168,8 @@ func generate(t *testing.T, c *cluster, users []*user) []*question {
 					s.base += "/namespaces/" + text(sample, "metadata", "namespace")
 				}
 				s.base += "/" + r.Name
-				if path := s.base + "/" + text(sample, "metadata", "name"); version != latest && slices.Contains(r.Verbs, "get") && !exists(t, c, path) {
+				if path := s.base + "/" + text(sample, "metadata", "name"); version != latest &&
+					slices.Contains(r.Verbs, "get") && !exists(t, c, path) {
 					t.Logf("not asked: kube-apiserver %s serves %s, and not the version of the sample", version, path)
 					continue
 				}
@@ -176,7 +181,8 @@ func generate(t *testing.T, c *cluster, users []*user) []*question {
 					s.sent = clone(s.stored)
 					delete(s.sent, "status")
 					metadata := s.sent["metadata"].(map[string]any)
-					for _, name := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"} {
+					for _, name := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields",
+						"generation"} {
 						delete(metadata, name)
 					}
 				}
@@ -198,20 +204,24 @@ func (g *generator) authorizes(s *served) {
 	for _, u := range g.users {
 		query := "?dryRun=All&fieldManager=" + aboutAuthorizer
 		g.by(u, s, "create", "POST", s.base+query, plainJSON, inJSON(s.renamed()))
-		g.by(u, s, "patch", "PATCH", s.base+"/"+s.name()+query, mergePatch, []byte(`{"metadata":{"labels":{"changed":"yes"}}}`))
+		g.by(u, s, "patch", "PATCH", s.base+"/"+s.name()+query, mergePatch,
+			[]byte(`{"metadata":{"labels":{"changed":"yes"}}}`))
 	}
 }
 
 // reviews are resources that are questions, which no policy judges, with what is asked.
 var reviews = map[string]any{
-	"authentication.k8s.io/selfsubjectreviews":      nil,
-	"authentication.k8s.io/tokenreviews":            map[string]any{"token": "of-nobody"},
-	"authorization.k8s.io/selfsubjectaccessreviews": map[string]any{"nonResourceAttributes": map[string]any{"path": "/", "verb": "get"}},
-	"authorization.k8s.io/selfsubjectrulesreviews":  map[string]any{"namespace": "echo"},
-	"authorization.k8s.io/subjectaccessreviews":     map[string]any{"user": "alice", "nonResourceAttributes": map[string]any{"path": "/", "verb": "get"}},
-	"authorization.k8s.io/localsubjectaccessreviews": map[string]any{"user": "alice", "resourceAttributes": map[string]any{
-		"namespace": "echo", "verb": "get", "resource": "pods",
-	}},
+	"authentication.k8s.io/selfsubjectreviews": nil,
+	"authentication.k8s.io/tokenreviews":       map[string]any{"token": "of-nobody"},
+	"authorization.k8s.io/selfsubjectaccessreviews": map[string]any{"nonResourceAttributes": map[string]any{"path": "/",
+		"verb": "get"}},
+	"authorization.k8s.io/selfsubjectrulesreviews": map[string]any{"namespace": "echo"},
+	"authorization.k8s.io/subjectaccessreviews": map[string]any{"user": "alice",
+		"nonResourceAttributes": map[string]any{"path": "/", "verb": "get"}},
+	"authorization.k8s.io/localsubjectaccessreviews": map[string]any{"user": "alice",
+		"resourceAttributes": map[string]any{
+			"namespace": "echo", "verb": "get", "resource": "pods",
+		}},
 }
 
 func isSubset(of, all []string) bool {
@@ -318,7 +328,8 @@ func (g *generator) add(s *served, verb, method, path, contentType string, body 
 
 func (g *generator) by(u *user, s *served, verb, method, path, contentType string, body []byte) {
 	if s.isExempt() {
-		if verb == "delete" && body != nil || strings.Contains(path, "dryRun") && verb != "create" && verb != "update" && verb != "patch" {
+		if verb == "delete" && body != nil || strings.Contains(path, "dryRun") && verb != "create" &&
+			verb != "update" && verb != "patch" {
 			return // the options of the body count alone, and it is carried out
 		}
 		if !strings.Contains(path, "dryRun") {
@@ -329,7 +340,8 @@ func (g *generator) by(u *user, s *served, verb, method, path, contentType strin
 			path += separator + "dryRun=All"
 		}
 	}
-	g.questions = append(g.questions, &question{verb: verb, method: method, path: path, contentType: contentType, body: body, user: u,
+	g.questions = append(g.questions, &question{verb: verb, method: method, path: path, contentType: contentType,
+		body: body, user: u,
 		resource: s.GroupVersion.String() + " " + s.Name, isOwn: s.isOwn()})
 }
 
@@ -361,18 +373,22 @@ func (g *generator) of(s *served) {
 
 func (g *generator) creates(s *served) {
 	if s.Name == "bindings" {
-		binding := map[string]any{"apiVersion": "v1", "kind": "Binding", "metadata": map[string]any{"name": "echo"}, "target": map[string]any{"kind": "Node", "name": "echo"}}
+		binding := map[string]any{"apiVersion": "v1", "kind": "Binding", "metadata": map[string]any{"name": "echo"},
+			"target": map[string]any{"kind": "Node", "name": "echo"}}
 		g.add(s, "create", "POST", s.base, plainJSON, inJSON(binding))
 		g.add(s, "create", "POST", s.base+"?fieldManager=m&dryRun=All", plainJSON, inJSON(with(binding, nil, "kind")))
 		return
 	}
 	path, fresh := s.base, s.renamed()
 	g.add(s, "create", "POST", path, plainJSON, inJSON(fresh))
-	g.add(s, "create", "POST", path+"?dryRun=All&fieldManager=m&fieldValidation=Strict", plainJSON, inJSON(with(fresh, map[string]any{"a": "b", "c": ""}, "metadata", "labels")))
+	g.add(s, "create", "POST", path+"?dryRun=All&fieldManager=m&fieldValidation=Strict", plainJSON,
+		inJSON(with(fresh, map[string]any{"a": "b", "c": ""}, "metadata", "labels")))
 	g.add(s, "create", "POST", path+"?fieldValidation=Ignore&pretty=true", plainYAML, inYAML(fresh))
-	g.add(s, "create", "POST", path+"?fieldManager=a%20b&force=true&gracePeriodSeconds=3&propagationPolicy=Orphan", "", inJSON(fresh))
+	g.add(s, "create", "POST", path+"?fieldManager=a%20b&force=true&gracePeriodSeconds=3&propagationPolicy=Orphan", "",
+		inJSON(fresh))
 	if s.isOwn() {
-		g.add(s, "create", "POST", path+"?fieldValidation=Warn", plainJSON, inJSON(with(with(fresh, nil, "kind"), nil, "apiVersion")))
+		g.add(s, "create", "POST", path+"?fieldValidation=Warn", plainJSON,
+			inJSON(with(with(fresh, nil, "kind"), nil, "apiVersion")))
 		if b := inProtobuf(fresh); b != nil {
 			g.add(s, "create", "POST", path+"?fieldManager=m", protobufType, b)
 		}
@@ -397,7 +413,8 @@ func (s *served) renamed() map[string]any {
 	case "apiservices":
 		return with(with(s.sent, "v2.none.example.com", "metadata", "name"), "v2", "spec", "version")
 	case "customresourcedefinitions":
-		return with(with(with(s.sent, "others.echo.example.com", "metadata", "name"), "others", "spec", "names", "plural"), "other", "spec", "names", "singular")
+		return with(with(with(s.sent, "others.echo.example.com", "metadata", "name"), "others", "spec", "names",
+			"plural"), "other", "spec", "names", "singular")
 	case "ipaddresses":
 		return with(s.sent, "10.7.8.10", "metadata", "name")
 	}
@@ -410,12 +427,15 @@ func (g *generator) updates(s *served) {
 	g.add(s, "update", "PUT", path, plainJSON, inJSON(changed))
 	g.add(s, "update", "PUT", path+"?dryRun=All&fieldManager=m&fieldValidation=Warn", plainYAML, inYAML(changed))
 	g.add(s, "update", "PUT", path, "", inJSON(s.stored))
-	g.add(s, "update", "PUT", path+"?fieldManager=m&fieldValidation=Strict", plainJSON, inJSON(with(with(with(changed, nil, "metadata", "uid"), nil, "metadata", "creationTimestamp"), nil, "metadata", "managedFields")))
+	g.add(s, "update", "PUT", path+"?fieldManager=m&fieldValidation=Strict", plainJSON,
+		inJSON(with(with(with(changed, nil, "metadata", "uid"), nil, "metadata", "creationTimestamp"), nil, "metadata",
+			"managedFields")))
 	if s.Namespaced {
 		g.add(s, "update", "PUT", path, plainJSON, inJSON(with(changed, nil, "metadata", "namespace")))
 	}
 	if s.isOwn() {
-		g.add(s, "update", "PUT", path+"?fieldManager=m", plainJSON, inJSON(with(with(changed, nil, "kind"), nil, "apiVersion")))
+		g.add(s, "update", "PUT", path+"?fieldManager=m", plainJSON,
+			inJSON(with(with(changed, nil, "kind"), nil, "apiVersion")))
 		g.add(s, "update", "PUT", path, plainJSON, inJSON(with(changed, nil, "metadata", "resourceVersion")))
 		if b := inProtobuf(changed); b != nil {
 			g.add(s, "update", "PUT", path+"?fieldManager=m", protobufType, b)
@@ -430,15 +450,19 @@ func (g *generator) updates(s *served) {
 func (g *generator) patches(s *served, path string, isMain bool) {
 	verb := "patch"
 	g.add(s, verb, "PATCH", path+"?fieldManager=m", mergePatch, []byte(`{"metadata":{"labels":{"changed":"yes"}}}`))
-	g.add(s, verb, "PATCH", path+"?dryRun=All&fieldValidation=Strict", jsonPatch, []byte(`[{"op":"add","path":"/metadata/labels","value":{"changed":"yes"}}]`))
+	g.add(s, verb, "PATCH", path+"?dryRun=All&fieldValidation=Strict", jsonPatch,
+		[]byte(`[{"op":"add","path":"/metadata/labels","value":{"changed":"yes"}}]`))
 	if s.isOwn() {
-		g.add(s, verb, "PATCH", path+"?fieldValidation=Ignore", strategicPatch, []byte(`{"metadata":{"annotations":{"changed":"yes"}}}`))
+		g.add(s, verb, "PATCH", path+"?fieldValidation=Ignore", strategicPatch,
+			[]byte(`{"metadata":{"annotations":{"changed":"yes"}}}`))
 	}
-	apply := map[string]any{"apiVersion": s.GroupVersion.String(), "kind": s.Kind, "metadata": map[string]any{"labels": map[string]any{"applied": "yes"}}}
+	apply := map[string]any{"apiVersion": s.GroupVersion.String(), "kind": s.Kind,
+		"metadata": map[string]any{"labels": map[string]any{"applied": "yes"}}}
 	g.add(s, verb, "PATCH", path+"?fieldManager=applier&force=true", applyPatch, inYAML(apply))
 	if isMain {
 		g.add(s, verb, "PATCH", path, mergePatch, []byte(`{}`))
-		g.add(s, verb, "PATCH", path+"?fieldManager=applier&dryRun=All", applyPatch, inJSON(with(apply, s.name(), "metadata", "name")))
+		g.add(s, verb, "PATCH", path+"?fieldManager=applier&dryRun=All", applyPatch,
+			inJSON(with(apply, s.name(), "metadata", "name")))
 		if s.main != "apiservices" && s.main != "ipaddresses" && s.main != "customresourcedefinitions" {
 			g.add(s, verb, "PATCH", s.base+"/fresh?fieldManager=applier&force=false", applyPatch, inYAML(s.renamed()))
 		}
@@ -448,20 +472,25 @@ func (g *generator) patches(s *served, path string, isMain bool) {
 func (g *generator) deletes(s *served) {
 	path := s.base + "/" + s.name()
 	metadata := s.stored["metadata"].(map[string]any)
-	options := map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Orphan", "dryRun": []any{"All"}}
+	options := map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Orphan",
+		"dryRun": []any{"All"}}
 	g.add(s, "delete", "DELETE", path, "", nil)
 	g.add(s, "delete", "DELETE", path+"?gracePeriodSeconds=3&propagationPolicy=Foreground", "", nil)
 	g.add(s, "delete", "DELETE", path+"?dryRun=All&orphanDependents=true", "", nil)
 	if !g.dropsIgnoring {
-		g.add(s, "delete", "DELETE", path+"?gracePeriodSeconds=0&ignoreStoreReadErrorWithClusterBreakingPotential=false", "", nil)
+		g.add(s, "delete", "DELETE",
+			path+"?gracePeriodSeconds=0&ignoreStoreReadErrorWithClusterBreakingPotential=false", "", nil)
 	}
 	g.add(s, "delete", "DELETE", path+"?gracePeriodSeconds=9", plainJSON, inJSON(options))
 	g.add(s, "delete", "DELETE", path, "", []byte(`{"orphanDependents":false,"gracePeriodSeconds":0}`))
-	g.add(s, "delete", "DELETE", path, plainJSON, inJSON(map[string]any{"preconditions": map[string]any{"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}}))
+	g.add(s, "delete", "DELETE", path, plainJSON,
+		inJSON(map[string]any{"preconditions": map[string]any{"uid": metadata["uid"],
+			"resourceVersion": metadata["resourceVersion"]}}))
 	g.add(s, "delete", "DELETE", path, plainYAML, inYAML(with(options, "meta.k8s.io/v1", "apiVersion")))
 	if s.isOwn() {
 		grace := int64(4)
-		if b := encodeProtobuf(&metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, GracePeriodSeconds: &grace}); b != nil {
+		if b := encodeProtobuf(&metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+			GracePeriodSeconds: &grace}); b != nil {
 			g.add(s, "delete", "DELETE", path, protobufType, b)
 		}
 	}
@@ -479,24 +508,33 @@ func (g *generator) ofSubresource(s *served) {
 	changed := with(s.stored, "yes", "metadata", "labels", "changed")
 	switch s.sub {
 	case "eviction":
-		eviction := map[string]any{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": map[string]any{"name": s.name(), "namespace": "echo"}}
+		eviction := map[string]any{"apiVersion": "policy/v1", "kind": "Eviction",
+			"metadata": map[string]any{"name": s.name(), "namespace": "echo"}}
 		g.add(s, "create", "POST", path, plainJSON, inJSON(eviction))
-		g.add(s, "create", "POST", path+"?dryRun=All&fieldManager=m", plainJSON, inJSON(with(with(eviction, nil, "kind"), nil, "apiVersion")))
-		g.add(s, "create", "POST", path, plainYAML, inYAML(with(eviction, map[string]any{"gracePeriodSeconds": 2, "dryRun": []any{"All"}}, "deleteOptions")))
+		g.add(s, "create", "POST", path+"?dryRun=All&fieldManager=m", plainJSON,
+			inJSON(with(with(eviction, nil, "kind"), nil, "apiVersion")))
+		g.add(s, "create", "POST", path, plainYAML,
+			inYAML(with(eviction, map[string]any{"gracePeriodSeconds": 2, "dryRun": []any{"All"}}, "deleteOptions")))
 		g.add(s, "create", "POST", path, protobufType, inProtobuf(with(eviction, nil, "metadata", "namespace")))
 	case "binding":
-		binding := map[string]any{"apiVersion": "v1", "kind": "Binding", "metadata": map[string]any{"name": s.name()}, "target": map[string]any{"kind": "Node", "name": "echo"}}
+		binding := map[string]any{"apiVersion": "v1", "kind": "Binding", "metadata": map[string]any{"name": s.name()},
+			"target": map[string]any{"kind": "Node", "name": "echo"}}
 		g.add(s, "create", "POST", path, plainJSON, inJSON(binding))
 		g.add(s, "create", "POST", path+"?fieldManager=m&dryRun=All", plainJSON, inJSON(with(binding, nil, "kind")))
 		g.add(s, "create", "POST", path, protobufType, inProtobuf(binding))
 	case "token":
-		token := map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": map[string]any{"audiences": []any{"a"}, "expirationSeconds": 700}}
+		token := map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+			"spec": map[string]any{"audiences": []any{"a"}, "expirationSeconds": 700}}
 		g.add(s, "create", "POST", path, plainJSON, inJSON(token))
-		g.add(s, "create", "POST", path+"?fieldManager=m&dryRun=All", plainJSON, inJSON(with(with(token, nil, "kind"), nil, "apiVersion")))
-		g.add(s, "create", "POST", path, plainYAML, inYAML(with(with(token, "echo", "metadata", "name"), "echo", "metadata", "namespace")))
+		g.add(s, "create", "POST", path+"?fieldManager=m&dryRun=All", plainJSON,
+			inJSON(with(with(token, nil, "kind"), nil, "apiVersion")))
+		g.add(s, "create", "POST", path, plainYAML,
+			inYAML(with(with(token, "echo", "metadata", "name"), "echo", "metadata", "namespace")))
 		g.add(s, "create", "POST", path, protobufType, inProtobuf(token))
 	case "scale":
-		scale := map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": map[string]any{"name": s.name(), "namespace": text(s.stored, "metadata", "namespace")}, "spec": map[string]any{"replicas": 3}}
+		scale := map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale",
+			"metadata": map[string]any{"name": s.name(), "namespace": text(s.stored, "metadata", "namespace")},
+			"spec":     map[string]any{"replicas": 3}}
 		if text(s.stored, "metadata", "namespace") == "" {
 			scale = with(scale, nil, "metadata", "namespace")
 		}
@@ -509,20 +547,24 @@ func (g *generator) ofSubresource(s *served) {
 			g.add(s, "patch", "PATCH", path, strategicPatch, []byte(`{"spec":{"replicas":4}}`))
 		}
 		g.add(s, "patch", "PATCH", path+"?fieldManager=m", mergePatch, []byte(`{"spec":{"replicas":4}}`))
-		g.add(s, "patch", "PATCH", path+"?dryRun=All", jsonPatch, []byte(`[{"op":"replace","path":"/spec/replicas","value":5}]`))
-		g.add(s, "patch", "PATCH", path+"?fieldManager=m&force=true", applyPatch, []byte(`{"apiVersion":"autoscaling/v1","kind":"Scale","spec":{"replicas":6}}`))
+		g.add(s, "patch", "PATCH", path+"?dryRun=All", jsonPatch,
+			[]byte(`[{"op":"replace","path":"/spec/replicas","value":5}]`))
+		g.add(s, "patch", "PATCH", path+"?fieldManager=m&force=true", applyPatch,
+			[]byte(`{"apiVersion":"autoscaling/v1","kind":"Scale","spec":{"replicas":6}}`))
 	case "ephemeralcontainers":
 		patch := []byte(`{"spec":{"ephemeralContainers":[{"name":"e","image":"i"}]}}`)
 		g.add(s, "patch", "PATCH", path+"?fieldManager=m", strategicPatch, patch)
 		g.add(s, "patch", "PATCH", path+"?dryRun=All", mergePatch, patch)
-		g.add(s, "update", "PUT", path, plainJSON, inJSON(with(changed, []any{map[string]any{"name": "e", "image": "i"}}, "spec", "ephemeralContainers")))
+		g.add(s, "update", "PUT", path, plainJSON,
+			inJSON(with(changed, []any{map[string]any{"name": "e", "image": "i"}}, "spec", "ephemeralContainers")))
 	case "resize":
 		patch := []byte(`{"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"30m"}}}]}}`)
 		g.add(s, "patch", "PATCH", path+"?fieldManager=m", strategicPatch, patch)
 		g.add(s, "patch", "PATCH", path+"?dryRun=All", strategicPatch, patch)
 		g.add(s, "update", "PUT", path, plainJSON, inJSON(changed))
 	case "exec", "attach":
-		for _, query := range []string{"?stdout=true&command=a&command=b%20c&container=c", "?stdin=true&stdout=true&stderr=false&command=sh", "?command=a&tty=true&stdin=true&stdout=true"} {
+		for _, query := range []string{"?stdout=true&command=a&command=b%20c&container=c",
+			"?stdin=true&stdout=true&stderr=false&command=sh", "?command=a&tty=true&stdin=true&stdout=true"} {
 			g.add(s, "connect", "POST", path+query, "", nil)
 			g.add(s, "connect", "GET", path+query, "", nil)
 		}
@@ -538,7 +580,9 @@ func (g *generator) ofSubresource(s *served) {
 		g.add(s, "update", "PUT", path, plainJSON, inJSON(changed))
 		g.add(s, "update", "PUT", path+"?fieldManager=m&dryRun=All", plainJSON, inJSON(with(changed, nil, "kind")))
 	case "approval":
-		approved := with(s.stored, []any{map[string]any{"type": "Approved", "status": "True", "reason": "Echo", "message": "yes"}}, "status", "conditions")
+		approved := with(s.stored,
+			[]any{map[string]any{"type": "Approved", "status": "True", "reason": "Echo", "message": "yes"}}, "status",
+			"conditions")
 		g.add(s, "update", "PUT", path, plainJSON, inJSON(approved))
 		g.add(s, "update", "PUT", path+"?fieldManager=m&dryRun=All", plainJSON, inJSON(with(approved, nil, "kind")))
 		g.patches(s, path, false)
@@ -581,29 +625,36 @@ var certificateObjects = sync.OnceValue(func() []map[string]any {
 		panic(err)
 	}
 	request := func(name string) []byte {
-		raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key)
+		raw, err := x509.CreateCertificateRequest(rand.Reader,
+			&x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key)
 		if err != nil {
 			panic(err)
 		}
 		return raw
 	}
-	authority := &x509.Certificate{SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: "echo"}, IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
+	authority := &x509.Certificate{SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: "echo"}, IsCA: true,
+		BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
 	raw, err := x509.CreateCertificate(rand.Reader, authority, authority, key.Public(), key)
 	if err != nil {
 		panic(err)
 	}
 	return []map[string]any{
-		{"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": map[string]any{"name": "echo"}, "spec": map[string]any{
-			"signerName": "echo.example.com/echo", "usages": []any{"digital signature"},
-			"request": base64.StdEncoding.EncodeToString([]byte(encoded("CERTIFICATE REQUEST", request("echo")))),
-		}},
-		{"apiVersion": "certificates.k8s.io/v1", "kind": "ClusterTrustBundle", "metadata": map[string]any{"name": "echo"}, "spec": map[string]any{
-			"trustBundle": encoded("CERTIFICATE", raw),
-		}},
-		{"apiVersion": "certificates.k8s.io/v1", "kind": "PodCertificateRequest", "metadata": map[string]any{"name": "echo", "namespace": "echo"}, "spec": map[string]any{
-			"signerName": "echo.example.com/echo", "podName": "echo", "podUID": "p-1", "serviceAccountName": "echo", "serviceAccountUID": "s-1",
-			"nodeName": "echo", "nodeUID": "n-1", "maxExpirationSeconds": 3600, "stubPKCS10Request": base64.StdEncoding.EncodeToString(request("")),
-		}},
+		{"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+			"metadata": map[string]any{"name": "echo"}, "spec": map[string]any{
+				"signerName": "echo.example.com/echo", "usages": []any{"digital signature"},
+				"request": base64.StdEncoding.EncodeToString([]byte(encoded("CERTIFICATE REQUEST", request("echo")))),
+			}},
+		{"apiVersion": "certificates.k8s.io/v1", "kind": "ClusterTrustBundle",
+			"metadata": map[string]any{"name": "echo"}, "spec": map[string]any{
+				"trustBundle": encoded("CERTIFICATE", raw),
+			}},
+		{"apiVersion": "certificates.k8s.io/v1", "kind": "PodCertificateRequest",
+			"metadata": map[string]any{"name": "echo", "namespace": "echo"}, "spec": map[string]any{
+				"signerName": "echo.example.com/echo", "podName": "echo", "podUID": "p-1", "serviceAccountName": "echo",
+				"serviceAccountUID": "s-1",
+				"nodeName":          "echo", "nodeUID": "n-1", "maxExpirationSeconds": 3600,
+				"stubPKCS10Request": base64.StdEncoding.EncodeToString(request("")),
+			}},
 	}
 })
 

@@ -32,14 +32,15 @@ func writes(value string, depth int) string {
 		return strings.ReplaceAll(scalar, "V", value)
 	}
 	k, e, p := fmt.Sprint("k", depth), fmt.Sprint("e", depth), fmt.Sprint("p", depth)
-	return strings.NewReplacer("SCALAR", strings.ReplaceAll(scalar, "V", value), "INNER", writes(p+"[1]", depth-1), "V", value, "K", k, "E", e, "P", p).Replace(
+	return strings.NewReplacer("SCALAR", strings.ReplaceAll(scalar, "V", value), "INNER", writes(p+"[1]", depth-1), "V",
+		value, "K", k, "E", e, "P", p).Replace(
 		`(type(V) == map || type(V) == list ? (type(V) == map ? '{' : '[') ` +
 			`+ (type(V) == map ? V.map(K, [dyn(strings.quote(string(K)) + ':'), V[K]]) : V.map(E, [dyn(''), E]))` +
 			`.map(P, string(P[0]) + INNER).join(',') + (type(V) == map ? '}' : ']') : SCALAR)`)
 }
 
-// asks are what the authorizer is asked. Messages cannot say it, as they may not ask; so there is a validation with a message for
-// each combination of answers.
+// asks are what the authorizer is asked. Messages cannot say it, as they may not ask; so there is a validation with a
+// message for each combination of answers.
 var asks = []string{
 	`authorizer.group('').resource('pods').namespace('echo').check('create').allowed()`,
 	`authorizer.group('apps').resource('deployments').subresource('scale').namespace('echo').name('echo').check('impersonate').allowed()`,
@@ -52,8 +53,8 @@ var asks = []string{
 // Requests with this manager ask the authorizer.
 const aboutAuthorizer = "authorizer"
 
-// echoing are policies that write what they see into a denial: all of it if it is not too long, and to users of the groups
-// view:object and view:oldObject that alone. A mutating policy writes what it sees into an annotation.
+// echoing are policies that write what they see into a denial: all of it if it is not too long, and to users of the
+// groups view:object and view:oldObject that alone. A mutating policy writes what it sees into an annotation.
 func echoing() string {
 	var b strings.Builder
 	b.WriteString(`
@@ -201,7 +202,8 @@ type answer struct {
 func (s *echoServer) send(q *question, u *user) (a *answer, err error) {
 	// The server makes the cache of a kind anew now and then, and asks clients to come again a second later.
 	for range 30 {
-		if a, err = s.ask(q, u); err != nil || a.code != http.StatusTooManyRequests || !strings.Contains(a.says, "storage is (re)initializing") {
+		if a, err = s.ask(q, u); err != nil || a.code != http.StatusTooManyRequests ||
+			!strings.Contains(a.says, "storage is (re)initializing") {
 			break
 		}
 		time.Sleep(time.Second)
@@ -346,16 +348,18 @@ func (c *cluster) createServed(t *testing.T, stdin, file string) {
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(out), "\n") {
 		isUnknown := strings.Contains(line, "no matches for kind") && version != latest
-		if !isUnknown && !strings.HasSuffix(line, " created") && !strings.HasPrefix(line, "Warning: ") && line != "ensure CRDs are installed first" {
+		if !isUnknown && !strings.HasSuffix(line, " created") && !strings.HasPrefix(line, "Warning: ") &&
+			line != "ensure CRDs are installed first" {
 			t.Fatalf("kubectl create: %s", out)
 		}
 	}
 }
 
-// Policies see of each request what they see natively: every field of the request, of both objects and the namespace, and what
-// the authorizer says. One server has the policies itself. The other one has the same objects and no policies, and gateways
-// with the policies before it: one that judges requests, and one that judges what the server would store and has files which
-// describe the custom resources. ECHO_REPORT names a file for all differences, of which the test shows a few.
+// Policies see of each request what they see natively: every field of the request, of both objects and the namespace,
+// and what the authorizer says. One server has the policies itself. The other one has the same objects and no policies,
+// and gateways with the policies before it: one that judges requests, and one that judges what the server would store
+// and has files which describe the custom resources. ECHO_REPORT names a file for all differences, of which the test
+// shows a few.
 func TestEcho(t *testing.T) {
 	t.Parallel() // it waits half a minute for the server
 	issuer, dir := newAuthority(t), t.TempDir()
@@ -365,8 +369,10 @@ func TestEcho(t *testing.T) {
 	flags := []string{"--client-ca-file=" + ca, "--allow-privileged"}
 	native := shared.launch(t, flags...)
 	native.waitReady(t)
-	behind := shared.launch(t, append(flags, "--disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy")...)
-	definitions, objects := filepath.Join("testdata", "echo", "definitions.yaml"), filepath.Join("testdata", "echo", "objects.yaml")
+	behind := shared.launch(t,
+		append(flags, "--disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy")...)
+	definitions, objects := filepath.Join("testdata", "echo", "definitions.yaml"),
+		filepath.Join("testdata", "echo", "objects.yaml")
 	native.must(t, "", "create", "-f", definitions)
 	native.must(t, echoRights, "create", "-f", "-")
 	native.must(t, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", definitions)
@@ -387,7 +393,8 @@ func TestEcho(t *testing.T) {
 		})},
 		{name: "carol", certificate: &certificate, without: "Pass"},
 		{name: "dave", token: "of-root", without: judgesRequests, headers: map[string]string{
-			"Impersonate-User": "dave", "Impersonate-Group": "echo", "Impersonate-Uid": "d-1", "Impersonate-Extra-Scopes": "of dave",
+			"Impersonate-User": "dave", "Impersonate-Group": "echo", "Impersonate-Uid": "d-1",
+			"Impersonate-Extra-Scopes": "of dave",
 		}},
 	}
 	described, err := os.ReadFile(definitions)
@@ -396,9 +403,11 @@ func TestEcho(t *testing.T) {
 	}
 	gateways := []*echoServer{
 		startEcho(t, judgesRequests, behind, issuer, echoing(), "admitOn: Request\n"),
-		startEcho(t, "Pass", behind, issuer, echoing()+"---\n"+string(described), "admitOn: DryRunResult\ntrustedProxies: [127.0.0.1/32]\n"),
+		startEcho(t, "Pass", behind, issuer, echoing()+"---\n"+string(described),
+			"admitOn: DryRunResult\ntrustedProxies: [127.0.0.1/32]\n"),
 	}
-	server := &echoServer{name: "kube-apiserver", url: native.url, roots: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a test's own server
+	//nolint:gosec // a test's own server
+	server := &echoServer{name: "kube-apiserver", url: native.url, roots: &tls.Config{InsecureSkipVerify: true}}
 	for _, s := range append(gateways, server) {
 		s.clients = map[string]*http.Client{"": client(s.roots)}
 		for _, u := range known {
@@ -409,7 +418,8 @@ func TestEcho(t *testing.T) {
 			}
 		}
 	}
-	probe := &question{method: "POST", path: "/apis/echo.example.com/v1/gadgets", contentType: "application/json", user: known[0],
+	probe := &question{method: "POST", path: "/apis/echo.example.com/v1/gadgets", contentType: "application/json",
+		user: known[0],
 		body: []byte(`{"apiVersion":"echo.example.com/v1","kind":"Gadget","metadata":{"name":"probe"}}`)}
 	// The server's policies find a new kind only when their map of kinds is made again, half a minute later at most.
 	last := &answer{}
@@ -449,7 +459,8 @@ func TestEcho(t *testing.T) {
 	}
 	close(work)
 	wg.Wait()
-	t.Logf("%d requests, %d of them judged by the server, %d comparisons in %v", len(questions), r.judged, r.compared, time.Since(begun).Round(time.Second))
+	t.Logf("%d requests, %d of them judged by the server, %d comparisons in %v", len(questions), r.judged, r.compared,
+		time.Since(begun).Round(time.Second))
 	if r.judged < least {
 		t.Errorf("the server's policy judges %d requests, want %d", r.judged, least)
 	}
@@ -491,7 +502,8 @@ identity: {authenticators: [{tokenReview: {upstream: cluster}}, {clientCertifica
 routes: [{pathPrefix: /, upstream: cluster}]
 policies: [policies.yaml]
 `+more)
-	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
+	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config",
+		filepath.Join(dir, "gateway.yaml"))
 	return &echoServer{name: credentials, url: "https://" + listen, roots: &tls.Config{RootCAs: issuer.pool()}}
 }
 
@@ -537,7 +549,8 @@ func (r *echoReport) compare(t *testing.T, q *question, server *echoServer, gate
 		r.compared++
 		if native.seen == nil || got.seen == nil {
 			if native.code != got.code || (native.seen == nil) != (got.seen == nil) {
-				r.differs(q, g.name, difference{"answer", fmt.Sprint(native.code, " ", native.says), fmt.Sprint(got.code, " ", got.says)})
+				r.differs(q, g.name, difference{"answer", fmt.Sprint(native.code, " ", native.says),
+					fmt.Sprint(got.code, " ", got.says)})
 			}
 		} else {
 			for _, d := range differences(native.seen, got.seen) {
@@ -564,7 +577,8 @@ func (r *echoReport) differs(q *question, through string, d difference) {
 	if d.path == "answer" {
 		about = "answer to " + q.verb
 	}
-	r.samples[about] = append(r.samples[about], fmt.Sprintf("%v through %s: %s is %s, natively %s", q, through, d.path, d.got, d.native))
+	r.samples[about] = append(r.samples[about], fmt.Sprintf("%v through %s: %s is %s, natively %s", q, through, d.path,
+		d.got, d.native))
 }
 
 // close fails the test for all differences that no row of the ledger covers, and for rows that cover none.

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// told is a policy that denies what its rules name, in any version, and says what it sees of it, if a label asks for that.
+// told is a policy that denies what its rules name, in any version, and says what it sees of it, if a label asks for
+// that.
 func told(name, group, version, resource, says string) string {
 	return `
 apiVersion: admissionregistration.k8s.io/v1
@@ -53,8 +54,8 @@ spec: {policyName: widening}
 
 var said = regexp.MustCompile(`says [^"\\]*`)
 
-// A policy about one version sees requests in another as kube-apiserver shows them: the same policies deny each request in the server
-// itself, and in a gateway before it, in the same words.
+// A policy about one version sees requests in another as kube-apiserver shows them: the same policies deny each request
+// in the server itself, and in a gateway before it, in the same words.
 func TestEquivalentVersions(t *testing.T) {
 	c := startCluster(t, "--runtime-config=api/all=true")
 	metrics := `variables.of.spec.metrics.map(m, m.type + ':' + string(m.?resource.?target.?averageUtilization.orValue(0)) + string(m.?external.?metric.?name.orValue(''))).join(',') ` +
@@ -63,7 +64,8 @@ func TestEquivalentVersions(t *testing.T) {
 		told("older", "autoscaling", "v1", "horizontalpodautoscalers", `string(variables.of.spec.?targetCPUUtilizationPercentage.orValue(0)) + ' ' + string(variables.of.?metadata.?annotations[?'autoscaling.alpha.kubernetes.io/metrics'].orValue('none')).replace('\"', '')`) +
 		told("claims", "resource.k8s.io", "v1", "resourceclaims", `variables.of.spec.devices.requests.map(r, r.name + ':' + string(r.?exactly.?deviceClassName.orValue('-'))).join(',')`) +
 		told("olderclaims", "resource.k8s.io", "v1beta1", "resourceclaims", `variables.of.spec.devices.requests.map(r, r.name + ':' + string(r.?deviceClassName.orValue('-'))).join(',')`) +
-		told("classes", "resource.k8s.io", "v1beta1", "deviceclasses", `variables.of.spec.selectors[0].cel.expression`) +
+		told("classes", "resource.k8s.io", "v1beta1", "deviceclasses",
+			`variables.of.spec.selectors[0].cel.expression`) +
 		told("events", "events.k8s.io", "v1", "events", `string(variables.of.?note.orValue('-')) + ' ' + string(variables.of.?regarding.?name.orValue('-')) + ' ' + string(variables.of.?deprecatedCount.orValue(0))`) +
 		told("coreevents", "", "v1", "events", `string(variables.of.?message.orValue('-')) + ' ' + string(variables.of.?involvedObject.?name.orValue('-')) + ' ' + string(variables.of.?count.orValue(0))`)
 	const autoscalers, claims, events = "/horizontalpodautoscalers", "/resourceclaims", "/events"
@@ -88,7 +90,8 @@ func TestEquivalentVersions(t *testing.T) {
 		if version != "v1beta1" {
 			request = `{"name":"r","exactly":{"deviceClassName":"c"}}`
 		}
-		return `{"apiVersion":"resource.k8s.io/` + version + `","kind":"ResourceClaim","metadata":{"name":"` + name + `","labels":{"told":"` + label + `"}},"spec":{"devices":{"requests":[` + request + `]}}}`
+		return `{"apiVersion":"resource.k8s.io/` + version + `","kind":"ResourceClaim","metadata":{"name":"` + name +
+			`","labels":{"told":"` + label + `"}},"spec":{"devices":{"requests":[` + request + `]}}}`
 	}
 	patch := func(by string) string { return `{"metadata":{"labels":{"told":"` + by + `"}}}` }
 	var requests []request
@@ -116,23 +119,28 @@ func TestEquivalentVersions(t *testing.T) {
 			`"eventTime":"2026-01-01T00:00:00.000000Z","type":"Normal","reason":"R","action":"A","reportingController":"c","reportingInstance":"i"}`)
 	}
 
-	for path, body := range map[string]string{autoscaling("v2"): newer("mild", "b"), resources("v1"): claim("v1", "mild", "b")} {
+	for path, body := range map[string]string{autoscaling("v2"): newer("mild", "b"),
+		resources("v1"): claim("v1", "mild", "b")} {
 		if code, answer := ask(t, "of-root", "POST", c.url+path, "application/json", body); code != http.StatusCreated {
 			t.Fatalf("answered %d %s", code, answer)
 		}
 	}
 	for _, by := range []string{"newer", "older"} {
-		if code, answer := ask(t, "of-root", "POST", c.url+autoscaling("v1"), "application/json", older("strong-"+by, by)); code != http.StatusCreated {
+		if code, answer := ask(t, "of-root", "POST", c.url+autoscaling("v1"), "application/json",
+			older("strong-"+by, by)); code != http.StatusCreated {
 			t.Fatalf("answered %d %s", code, answer)
 		}
 	}
 	through := c.startBefore(t, strings.ReplaceAll(policies, "request.userInfo.username == 'root'", "true")+widening)
-	if code, text := ask(t, "of-root", "POST", through+autoscaling("v1"), "application/json", older("wide", "widening")); code != http.StatusCreated ||
-		!strings.Contains(text, `"maxReplicas":5`) || !strings.Contains(text, `"targetCPUUtilizationPercentage":40`) || !strings.Contains(text, `\"metricName\":\"q\"`) {
+	if code, text := ask(t, "of-root", "POST", through+autoscaling("v1"), "application/json",
+		older("wide", "widening")); code != http.StatusCreated ||
+		!strings.Contains(text, `"maxReplicas":5`) || !strings.Contains(text, `"targetCPUUtilizationPercentage":40`) ||
+		!strings.Contains(text, `\"metricName\":\"q\"`) {
 		t.Errorf("what a policy changes in another version is answered %d %s", code, text)
 	}
 	answer := func(url string, r request) string {
-		contentType := map[string]string{"POST": "application/json", "PUT": "application/json", "PATCH": "application/merge-patch+json"}[r.method]
+		contentType := map[string]string{"POST": "application/json", "PUT": "application/json",
+			"PATCH": "application/merge-patch+json"}[r.method]
 		code, text := ask(t, "of-root", r.method, url+r.path, contentType, r.body)
 		return fmt.Sprint(code, " ", strings.Join(said.FindAllString(text, -1), "; "))
 	}

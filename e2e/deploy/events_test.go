@@ -28,8 +28,9 @@ metadata: {name: names}
 spec: {policyName: names, validationActions: [Deny]}
 `
 
-// With events: Record a kube-apiserver has Events about what policies refuse, which the gateway's own account records: one
-// series for what is refused again and again. Who may not write makes none, a dry run makes none, and data of Secrets is in none.
+// With events: Record a kube-apiserver has Events about what policies refuse, which the gateway's own account records:
+// one series for what is refused again and again. Who may not write makes none, a dry run makes none, and data of
+// Secrets is in none.
 func TestEvents(t *testing.T) {
 	c, dir := commonCluster(t), t.TempDir()
 	c.must(t, "", "create", "namespace", "refusals")
@@ -51,11 +52,13 @@ policies: [policies.yaml]
 `)
 	c.grant(t, filepath.Join(dir, "gateway.yaml"), filepath.Join(dir, "policies.yaml"))
 	c.may(t, true, authorizationv1.ResourceAttributes{Verb: "patch", Group: "events.k8s.io", Resource: "events"})
-	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
+	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config",
+		filepath.Join(dir, "gateway.yaml"))
 	create := func(token, resource, kind, name, query string, code int) {
 		t.Helper()
 		body := fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":%q},"data":{"a":"cGxhaW4="}}`, kind, name)
-		r, err := http.NewRequest("POST", "http://"+listen+"/api/v1/namespaces/refusals/"+resource+query, strings.NewReader(body))
+		r, err := http.NewRequest("POST", "http://"+listen+"/api/v1/namespaces/refusals/"+resource+query,
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +82,8 @@ policies: [policies.yaml]
 			if e.Series != nil {
 				count = e.Series.Count
 			}
-			lines = append(lines, fmt.Sprintf("%s %s %s by %s, %s %s %s/%s, %d times: %s", e.Type, e.Reason, e.Action, e.ReportingController,
+			lines = append(lines, fmt.Sprintf("%s %s %s by %s, %s %s %s/%s, %d times: %s", e.Type, e.Reason, e.Action,
+				e.ReportingController,
 				e.Regarding.APIVersion, e.Regarding.Kind, e.Regarding.Namespace, e.Regarding.Name, count, e.Note))
 		}
 		slices.Sort(lines)
@@ -115,6 +119,7 @@ policies: [policies.yaml]
 	eventually(t, "refused files are recorded", func() bool {
 		const about = "Warning PoliciesRejected Load by admission-gateway.io/gateway, v1 Pod gateways/gateway-0, "
 		got := recorded("gateways")
-		return strings.HasPrefix(got, about) && strings.Contains(got, filepath.Join(dir, "policies.yaml")+":5:1: spec.validations: Required value")
+		return strings.HasPrefix(got, about) &&
+			strings.Contains(got, filepath.Join(dir, "policies.yaml")+":5:1: spec.validations: Required value")
 	})
 }

@@ -11,8 +11,8 @@ import (
 
 var wholeSeconds = regexp.MustCompile(`^\[\d+\]$`)
 
-// full is a priority level that has next to no room, and free one that has. They take a user's requests about Leases, and the
-// user's other requests.
+// full is a priority level that has next to no room, and free one that has. They take a user's requests about Leases,
+// and the user's other requests.
 const full = `
 apiVersion: flowcontrol.apiserver.k8s.io/v1
 kind: PriorityLevelConfiguration
@@ -77,13 +77,17 @@ metadata: {name: reading}
 spec: {policyName: reading, validationActions: [Deny]}
 `
 
-// API Priority and Fairness is the server's: what it says of a request, and that it has no room for it, reaches the client as it
-// does natively, whether the gateway has policies about it or not. Only the server's text becomes a Status (ERR-1).
+// API Priority and Fairness is the server's: what it says of a request, and that it has no room for it, reaches the
+// client as it does natively, whether the gateway has policies about it or not. Only the server's text becomes a Status
+// (ERR-1).
 func TestFairness(t *testing.T) {
 	c := commonCluster(t)
 	c.must(t, full, "create", "-f", "-")
-	const leases, maps, plain, merge = "/apis/coordination.k8s.io/v1/namespaces/default/leases", "/api/v1/namespaces/default/configmaps", "application/json", "application/merge-patch+json"
-	gateways := map[string]string{"policies about something else": c.startBefore(t, strings.ReplaceAll(reading, `resources: ["*"]`, "resources: [secrets]")), "policies": c.startBefore(t, comparing+reading)}
+	const leases, maps, plain, merge = "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+		"/api/v1/namespaces/default/configmaps", "application/json", "application/merge-patch+json"
+	gateways := map[string]string{"policies about something else": c.startBefore(t,
+		strings.ReplaceAll(reading, `resources: ["*"]`, "resources: [secrets]")),
+		"policies": c.startBefore(t, comparing+reading)}
 	requests := []struct {
 		method, path, contentType, body string
 		code                            int
@@ -129,8 +133,11 @@ func TestFairness(t *testing.T) {
 		}
 		// How many seconds the server asks for depends on how much it refused of late.
 		retry := wholeSeconds.ReplaceAllString(fmt.Sprint(answer.Header["Retry-After"]), "[N]")
-		told = fmt.Sprint(answer.StatusCode, " retry=", retry, " schema=", answer.Header["X-Kubernetes-Pf-Flowschema-Uid"], " level=", answer.Header["X-Kubernetes-Pf-Prioritylevel-Uid"])
-		if answer.StatusCode == http.StatusTooManyRequests && !strings.Contains(string(text), "Too many requests, please try again later.") {
+		told = fmt.Sprint(answer.StatusCode, " retry=", retry, " schema=",
+			answer.Header["X-Kubernetes-Pf-Flowschema-Uid"], " level=",
+			answer.Header["X-Kubernetes-Pf-Prioritylevel-Uid"])
+		if answer.StatusCode == http.StatusTooManyRequests &&
+			!strings.Contains(string(text), "Too many requests, please try again later.") {
 			t.Errorf("%s %s is answered %s", method, path, text)
 		}
 		return answer.StatusCode, told

@@ -55,7 +55,8 @@ func (c *cluster) install(t *testing.T, policies, values string) *release {
 	pod := &deployment.Spec.Template.Spec
 	r := &release{cluster: c, volumes: t.TempDir(), admin: testutil.FreeAddress(t), ended: make(chan struct{})}
 	ctx, end := context.WithCancel(t.Context())
-	command := c.container(t, ctx, tested, r.volumes, "", pod, append(pod.Containers[0].Args, "--listen="+testutil.FreeAddress(t), "--admin="+r.admin))
+	command := c.container(t, ctx, tested, r.volumes, "", pod,
+		append(pod.Containers[0].Args, "--listen="+testutil.FreeAddress(t), "--admin="+r.admin))
 	command.Stdout, command.Stderr = &r.log, &r.log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -114,8 +115,8 @@ func (c *cluster) secret(t *testing.T, name string, data map[string]string) {
 	c.must(t, text, "apply", "--namespace="+tested, "-f", "-")
 }
 
-// `helm test` passes if the gateway is ready, and fails if it does not start, is not ready, has newer files that it refuses, or
-// does not know the token.
+// `helm test` passes if the gateway is ready, and fails if it does not start, is not ready, has newer files that it
+// refuses, or does not know the token.
 func TestHelmTest(t *testing.T) {
 	needsMounts(t)
 	c := commonCluster(t)
@@ -129,7 +130,8 @@ func TestHelmTest(t *testing.T) {
 		wrong  = "{apiVersion: admission-gateway.io/v1alpha1, kind: RateLimitPolicy, metadata: {name: a}, spec: {key: Nobody}}"
 	)
 	values := func(endpoint, dialect, more string) string {
-		return "{admin: {tokenSecret: {name: admin-token}" + more + "}, configuration: {upstreams: [{name: orders, endpoints: ['" + endpoint + "']" + dialect + "}]}}"
+		return "{admin: {tokenSecret: {name: admin-token}" + more +
+			"}, configuration: {upstreams: [{name: orders, endpoints: ['" + endpoint + "']" + dialect + "}]}}"
 	}
 	right := values(backend.URL, ", dialect: Plain", "")
 	passes := func(t *testing.T, r *release) {

@@ -104,14 +104,16 @@ policies: [policies.yaml]
 telemetry: {log: {format: JSON, requests: All}}
 `)
 	d := &door{&cluster{url: "https://" + listen}, filepath.Join(dir, "log"), &behind.made}
-	start(t, answers("http://"+admin+"/readyz"), d.log, gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
+	start(t, answers("http://"+admin+"/readyz"), d.log, gateway, "serve", "--config",
+		filepath.Join(dir, "gateway.yaml"))
 	return d
 }
 
 // config is client-go's, for the administrator.
 func (d *door) config() *rest.Config {
 	return &rest.Config{
-		Host: d.url, BearerToken: "of-root", TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: 10_000, Burst: 10_000,
+		Host: d.url, BearerToken: "of-root", TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: 10_000,
+		Burst: 10_000,
 	}
 }
 
@@ -158,7 +160,8 @@ type watchers struct {
 	begun, ended sync.WaitGroup
 }
 
-// startWatchers begins n watches with client-go's own transport, and waits until the server has answered to all of them.
+// startWatchers begins n watches with client-go's own transport, and waits until the server has answered to all of
+// them.
 func (d *door) startWatchers(ctx context.Context, t *testing.T, n int, namespace, name string) *watchers {
 	t.Helper()
 	client, err := rest.HTTPClientFor(d.config())
@@ -187,7 +190,8 @@ func (d *door) startWatchers(ctx context.Context, t *testing.T, n int, namespace
 			}
 			defer func() { _ = answer.Body.Close() }()
 			event, err := bufio.NewReader(answer.Body).ReadString('\n')
-			if answer.ProtoMajor != 2 || answer.StatusCode != http.StatusOK || err != nil || !strings.Contains(event, `"name":"`+name+`"`) {
+			if answer.ProtoMajor != 2 || answer.StatusCode != http.StatusOK || err != nil ||
+				!strings.Contains(event, `"name":"`+name+`"`) {
 				t.Errorf("%s %d, %v: %q", answer.Proto, answer.StatusCode, err, event)
 			}
 		})
@@ -199,7 +203,9 @@ func (d *door) startWatchers(ctx context.Context, t *testing.T, n int, namespace
 // streams returns how many streams at a time the API server says that a connection may have.
 func (c *cluster) streams(t *testing.T) int {
 	t.Helper()
-	conn, err := tls.Dial("tcp", strings.TrimPrefix(c.url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{http2.NextProtoTLS}}) //nolint:gosec // a test's own server
+	//nolint:gosec // a test's own server
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(c.url, "https://"),
+		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{http2.NextProtoTLS}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +264,8 @@ func TestLeavingAPIServer(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(d.config())
 	shared := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("leaving"))
 	informer := shared.Core().V1().ConfigMaps().Informer()
-	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { t.Errorf("the watch: %v", err) }); err != nil {
+	if err := informer.SetWatchErrorHandler(
+		func(_ *cache.Reflector, err error) { t.Errorf("the watch: %v", err) }); err != nil {
 		t.Fatal(err)
 	}
 	var added, deleted atomic.Int64
@@ -287,10 +294,13 @@ func TestLeavingAPIServer(t *testing.T) {
 	all.Go(func() {
 		for i := range 5 {
 			name := fmt.Sprintf("kubectl-%d", i)
-			object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: leaving}\ndata: {a: b}\n"
+			object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name +
+				", namespace: leaving}\ndata: {a: b}\n"
 			for _, args := range [][]string{
-				{"apply", "-f", "-"}, {"apply", "--server-side", "--force-conflicts", "-f", "-"}, {"get", "configmap", name, "--namespace=leaving", "-o", "yaml"},
-				{"label", "configmap", name, "--namespace=leaving", "x=y"}, {"delete", "configmap", name, "--namespace=leaving"},
+				{"apply", "-f", "-"}, {"apply", "--server-side", "--force-conflicts", "-f", "-"},
+				{"get", "configmap", name, "--namespace=leaving", "-o", "yaml"},
+				{"label", "configmap", name, "--namespace=leaving", "x=y"},
+				{"delete", "configmap", name, "--namespace=leaving"},
 			} {
 				if out, ok := d.kubectl(t, object, args...); !ok {
 					t.Errorf("kubectl %s: %s", strings.Join(args, " "), out)
@@ -302,7 +312,8 @@ func TestLeavingAPIServer(t *testing.T) {
 	d.must(t, "", "create", "configmap", "last", "--namespace=watched")
 	w.ended.Wait()
 	const objects = workers*rounds + 5
-	eventually(t, "the informer has seen all objects come and go", func() bool { return deleted.Load() >= objects && added.Load() >= objects })
+	eventually(t, "the informer has seen all objects come and go",
+		func() bool { return deleted.Load() >= objects && added.Load() >= objects })
 	// Each connection beyond those that the watches need is there because the server left another one.
 	if n := d.made.Load(); n < watches/100+10 {
 		t.Errorf("%d connections were made: the server left too few", n)
@@ -315,7 +326,8 @@ func TestLeavingAPIServer(t *testing.T) {
 // useConfigMap creates an object, reads it, changes and deletes it.
 func useConfigMap(ctx context.Context, client kubernetes.Interface, name string) error {
 	all := client.CoreV1().ConfigMaps("leaving")
-	if _, err := all.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := all.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	for i := range 2 {

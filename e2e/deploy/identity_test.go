@@ -80,8 +80,8 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: "system:anonymous"}
 `
 
-// Both ways to stand before an API server, with the limit that may be added, as they are before a kube-apiserver with RBAC: the
-// policies and the limit see who the API server says it is, by the rights that deploy/ gives the gateway.
+// Both ways to stand before an API server, with the limit that may be added, as they are before a kube-apiserver with
+// RBAC: the policies and the limit see who the API server says it is, by the rights that deploy/ gives the gateway.
 func TestShippedIdentity(t *testing.T) {
 	c := commonCluster(t)
 	c.namespace(t, "gateway-system")
@@ -89,14 +89,17 @@ func TestShippedIdentity(t *testing.T) {
 	c.must(t, writers, "apply", "-f", "-")
 	values := example(t, "apiserver")
 	maps.Copy(values["policies"].(map[string]any), example(t, "apiserver-limits")["policies"].(map[string]any))
-	for _, name := range []string{"serviceMonitor", "prometheusRule", "dashboard"} { // the first two are of kinds that the cluster does not know
+	for _, name := range []string{"serviceMonitor", "prometheusRule", "dashboard"} {
+		// the first two are of kinds that the cluster does not know
 		delete(values, name)
 	}
 	chart, err := template(t, values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for way, text := range map[string]string{"kustomize": kustomize(t, "resources: [kustomize/apiserver]\ncomponents: [kustomize/apiserver-limits]\n"), "helm": chart} {
+	for way, text := range map[string]string{
+		"kustomize": kustomize(t, "resources: [kustomize/apiserver]\ncomponents: [kustomize/apiserver-limits]\n"),
+		"helm":      chart} {
 		c.must(t, text, "apply", "--namespace=gateway-system", "-f", "-")
 		t.Run(way, func(t *testing.T) { identifies(t, c, way, text) })
 		c.must(t, text, "delete", "--namespace=gateway-system", "-f", "-")
@@ -133,7 +136,8 @@ func identifies(t *testing.T, c *cluster, way, text string) {
 		}
 		for name, text := range files.Data {
 			folder := strings.Split(files.Name, "-")[1] // config, policies
-			write(t, filepath.Join(dir, folder, name), strings.NewReplacer("/etc/gateway", dir, "0.0.0.0:8080", listen, "0.0.0.0:8081", admin).Replace(text))
+			write(t, filepath.Join(dir, folder, name), strings.NewReplacer("/etc/gateway", dir, "0.0.0.0:8080", listen,
+				"0.0.0.0:8081", admin).Replace(text))
 		}
 	}
 	write(t, filepath.Join(dir, "policies", "platform.yaml"), platformOnly)
@@ -147,7 +151,8 @@ func identifies(t *testing.T, c *cluster, way, text string) {
 		c.url, filepath.Join(dir, "account", "token")))
 	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config", file)
 
-	ask := func(method, path, body, token string, certificate ...tls.Certificate) (code int, answer string, limited bool) {
+	ask := func(method, path, body, token string, certificate ...tls.Certificate) (code int, answer string,
+		limited bool) {
 		t.Helper()
 		r, err := http.NewRequest(method, "https://"+listen+path, strings.NewReader(body))
 		if err != nil {
@@ -182,13 +187,17 @@ func identifies(t *testing.T, c *cluster, way, text string) {
 	}{
 		{"an administrator", "of-root", nil, "identified", 201, ""},
 		{"a service account", robot, nil, "identified", 422, "not for system:serviceaccount:identified:robot"},
-		{"a token for another audience", c.tokenFor(t, "identified", "robot", authenticationv1.TokenRequestSpec{Audiences: []string{"vault"}}), nil, "identified", 401, "Unauthorized"},
+		{"a token for another audience",
+			c.tokenFor(t, "identified", "robot", authenticationv1.TokenRequestSpec{Audiences: []string{"vault"}}), nil,
+			"identified", 401, "Unauthorized"},
 		{"a token that nobody knows", "of-mallory", nil, "identified", 401, "Unauthorized"},
 		// Whether their answers mention policies depends on whether they may write at all.
 		{"nobody", "", nil, "identified", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
 		// Under Pass the API server does not see the certificate: docs/identity.md says what to do.
-		{"a certificate of the group", "", []tls.Certificate{platform}, "identified", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
-		{"a token beside a certificate of the group", robot, []tls.Certificate{platform}, "identified", 422, "not for system:serviceaccount:identified:robot"},
+		{"a certificate of the group", "", []tls.Certificate{platform}, "identified", 403,
+			`User \"system:anonymous\" cannot create resource \"configmaps\"`},
+		{"a token beside a certificate of the group", robot, []tls.Certificate{platform}, "identified", 422,
+			"not for system:serviceaccount:identified:robot"},
 		// Where the API server lets anybody write, policies alone decide.
 		{"nobody, who may write", "", nil, "open", 422, "not for system:anonymous"},
 		{"a certificate of the group, who may write", "", []tls.Certificate{platform}, "open", 201, ""},
@@ -196,7 +205,8 @@ func identifies(t *testing.T, c *cluster, way, text string) {
 	} {
 		name := strings.NewReplacer(" ", "-", ",", "").Replace(way + " " + one.name)
 		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}}`, name)
-		if code, answer, _ := ask("POST", "/api/v1/namespaces/"+one.namespace+"/configmaps", body, one.token, one.certificates...); code != one.code || !strings.Contains(answer, one.says) {
+		if code, answer, _ := ask("POST", "/api/v1/namespaces/"+one.namespace+"/configmaps", body, one.token,
+			one.certificates...); code != one.code || !strings.Contains(answer, one.says) {
 			t.Errorf("%s is answered %d %s, want %d with %q", one.name, code, answer, one.code, one.says)
 		}
 	}
@@ -230,8 +240,9 @@ func newAuthority(t *testing.T) *authority {
 		t.Fatal(err)
 	}
 	a := &authority{&x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "cluster"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "cluster"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}, key}
 	raw, err := x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, key.Public(), key)
 	if err != nil {
@@ -251,8 +262,10 @@ func (a *authority) issue(t *testing.T, user string, groups []string, hosts ...s
 		t.Fatal(err)
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: user, Organization: groups}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: hosts, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: user, Organization: groups},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: hosts, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.certificate, key.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +292,8 @@ func (c *cluster) token(t *testing.T, namespace, account string) string {
 // tokenFor makes a token for an audience, or one that is bound to an object.
 func (c *cluster) tokenFor(t *testing.T, namespace, account string, asked authenticationv1.TokenRequestSpec) string {
 	t.Helper()
-	code, body := ask(t, "of-root", "POST", c.url+"/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token", "application/json",
+	code, body := ask(t, "of-root", "POST", c.url+"/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token",
+		"application/json",
 		string(inJSON(&authenticationv1.TokenRequest{Spec: asked})))
 	var answer authenticationv1.TokenRequest
 	if err := json.Unmarshal([]byte(body), &answer); err != nil || code != http.StatusCreated {
@@ -303,10 +317,13 @@ func TestRoleIsBoundToTheAccount(t *testing.T) {
 				}
 			}
 			var binding rbacv1.ClusterRoleBinding
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(all["ClusterRoleBinding gateway"].Object, &binding); err != nil {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(all["ClusterRoleBinding gateway"].Object,
+				&binding); err != nil {
 				t.Fatal(err)
 			}
-			if len(binding.Subjects) != 1 || binding.Subjects[0] != (rbacv1.Subject{Kind: "ServiceAccount", Name: "gateway", Namespace: c.namespace}) {
+			if len(binding.Subjects) != 1 ||
+				binding.Subjects[0] != (rbacv1.Subject{Kind: "ServiceAccount", Name: "gateway",
+					Namespace: c.namespace}) {
 				t.Errorf("the role is bound to %+v", binding.Subjects)
 			}
 		})

@@ -51,11 +51,13 @@ func (w *workload) of(name, metadata, pod string) string {
 	return fmt.Sprintf(`{"kind":%q,"metadata":{"name":%q%s},`+w.around+"}", w.kind, name, metadata, pod)
 }
 
-// What `gateway init --enforce Deny` writes refuses a privileged Pod in front of a kube-apiserver, alone and as the template of each
-// kind that makes Pods, in the words that docs/library.md promises. The same objects with a sound Pod are stored.
+// What `gateway init --enforce Deny` writes refuses a privileged Pod in front of a kube-apiserver, alone and as the
+// template of each kind that makes Pods, in the words that docs/library.md promises. The same objects with a sound Pod
+// are stored.
 func TestInitBeforeAPIServer(t *testing.T) {
 	c, dir := commonCluster(t), filepath.Join(t.TempDir(), "platform")
-	if out, err := exec.Command(gateway, "init", "--backend", "Kubernetes", "--enforce", "Deny", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command(gateway, "init", "--backend", "Kubernetes", "--enforce", "Deny",
+		dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	c.namespace(t, "started")
@@ -64,13 +66,16 @@ func TestInitBeforeAPIServer(t *testing.T) {
 	c.must(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: registries, namespace: platform}\ndata: {ours: registry.example.com/}\n", "apply", "-f", "-")
 	kubeconfig, listen, admin := filepath.Join(dir, "kubeconfig"), testutil.FreeAddress(t), testutil.FreeAddress(t)
 	c.writeKubeconfig(t, kubeconfig)
-	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"),
+	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config",
+		filepath.Join(dir, "gateway.yaml"),
 		"--kubeconfig", kubeconfig, "--listen", listen, "--admin", admin)
 	through := "http://" + listen
-	fields := []string{"spec.hostPID", "spec.hostNetwork", "spec.volumes[0].hostPath", "spec.containers[0].securityContext.privileged", "spec.containers[0].image"}
+	fields := []string{"spec.hostPID", "spec.hostNetwork", "spec.volumes[0].hostPath",
+		"spec.containers[0].securityContext.privileged", "spec.containers[0].image"}
 	owner := ""
 	for _, w := range workloads {
-		code, body := ask(t, "of-root", "POST", through+w.path, "application/json", w.of("privileged", owner, privilegedPod))
+		code, body := ask(t, "of-root", "POST", through+w.path, "application/json",
+			w.of("privileged", owner, privilegedPod))
 		var refused struct {
 			Reason  string
 			Details struct {
@@ -94,7 +99,8 @@ func TestInitBeforeAPIServer(t *testing.T) {
 		}
 		if w.kind == "Pod" { // one that belongs to no workload is refused for that alone
 			code, body := ask(t, "of-root", "POST", through+w.path, "application/json", w.of("sound", "", soundPod))
-			if code < 400 || strings.Count(body, `"field"`) != 1 || !strings.Contains(body, "pods must belong to a workload") {
+			if code < 400 || strings.Count(body, `"field"`) != 1 ||
+				!strings.Contains(body, "pods must belong to a workload") {
 				t.Errorf("a sound Pod without an owner is answered %d %s", code, body)
 			}
 		}

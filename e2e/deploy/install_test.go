@@ -23,8 +23,8 @@ import (
 	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
-// TestInstallBeforeAPIServer follows docs/install.md in front of a kube-apiserver with RBAC. Nothing runs Pods there, so the test
-// does: it runs the container of the Deployment that the page applies, with its arguments and its mounts.
+// TestInstallBeforeAPIServer follows docs/install.md in front of a kube-apiserver with RBAC. Nothing runs Pods there,
+// so the test does: it runs the container of the Deployment that the page applies, with its arguments and its mounts.
 func TestInstallBeforeAPIServer(t *testing.T) {
 	needsMounts(t)
 	issuer, dir := newAuthority(t), t.TempDir()
@@ -50,7 +50,8 @@ func TestInstallBeforeAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	listen := testutil.FreeAddress(t)
-	section = strings.NewReplacer("github.com/admission-gateway/gateway/deploy/", "", "gateway.gateway-system.svc", listen).Replace(section)
+	section = strings.NewReplacer("github.com/admission-gateway/gateway/deploy/", "", "gateway.gateway-system.svc",
+		listen).Replace(section)
 	brought := fmt.Sprintf("What the reader has:\n\n```sh\ncp -r %s kustomize\ncp %s/tls.crt %[2]s/tls.key %[2]s/authority.crt .\n```\n", folders, dir)
 	write(t, filepath.Join(dir, "page.md"), brought+section)
 
@@ -58,7 +59,8 @@ func TestInstallBeforeAPIServer(t *testing.T) {
 	var out []byte
 	go func() {
 		defer end()
-		out, err = exec.CommandContext(run, "go", "run", "-C", "../..", "./internal/doctest/follow", "-gateway", gateway, "-command", "kubectl="+kubectl,
+		out, err = exec.CommandContext(run, "go", "run", "-C", "../..", "./internal/doctest/follow", "-gateway",
+			gateway, "-command", "kubectl="+kubectl,
 			"-env", "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "page.md")).CombinedOutput()
 	}()
 	log := c.play(t, run, shared, "gateway-system", listen)
@@ -72,7 +74,8 @@ func (c *cluster) writeKubeconfig(t *testing.T, path string) {
 	t.Helper()
 	configured, err := yaml.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "c",
-		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": c.url, "insecure-skip-tls-verify": true}}},
+		"clusters": []any{map[string]any{"name": "c",
+			"cluster": map[string]any{"server": c.url, "insecure-skip-tls-verify": true}}},
 		"users":    []any{map[string]any{"name": "root", "user": map[string]any{"token": "of-root"}}},
 		"contexts": []any{map[string]any{"name": "c", "context": map[string]any{"cluster": "c", "user": "root"}}},
 	})
@@ -82,13 +85,14 @@ func (c *cluster) writeKubeconfig(t *testing.T, path string) {
 	write(t, path, string(configured))
 }
 
-// play runs the container of the Deployment gateway as a kubelet would, once there is one, and says in its status that it is
-// ready. It returns what the container has logged when ctx ends.
+// play runs the container of the Deployment gateway as a kubelet would, once there is one, and says in its status that
+// it is ready. It returns what the container has logged when ctx ends.
 func (c *cluster) play(t *testing.T, ctx context.Context, shared *store, namespace, listen string) string {
 	t.Helper()
 	var deployment appsv1.Deployment
 	if until(ctx, func() bool {
-		code, body := ask(t, "of-root", "GET", c.url+"/apis/apps/v1/namespaces/"+namespace+"/deployments/gateway", "", "")
+		code, body := ask(t, "of-root", "GET", c.url+"/apis/apps/v1/namespaces/"+namespace+"/deployments/gateway", "",
+			"")
 		return code == 200 && json.Unmarshal([]byte(body), &deployment) == nil
 	}) != nil {
 		return "it is not applied"
@@ -105,7 +109,8 @@ func (c *cluster) play(t *testing.T, ctx context.Context, shared *store, namespa
 		if err != nil {
 			t.Fatal(err)
 		}
-		files(t, account, map[string]string{"token": c.token(t, namespace, pod.ServiceAccountName), "ca.crt": string(certificate), "namespace": namespace})
+		files(t, account, map[string]string{"token": c.token(t, namespace, pod.ServiceAccountName),
+			"ca.crt": string(certificate), "namespace": namespace})
 		prepare = bind(account, "/run/secrets/kubernetes.io/serviceaccount")
 		host, port, err := net.SplitHostPort(strings.TrimPrefix(c.url, "https://"))
 		if err != nil {
@@ -115,23 +120,26 @@ func (c *cluster) play(t *testing.T, ctx context.Context, shared *store, namespa
 	}
 	var log bytes.Buffer
 	// A Pod has ports of its own, and this one shares the machine's.
-	command := c.container(t, ctx, namespace, t.TempDir(), prepare, pod, append(pod.Containers[0].Args, "--listen="+listen, "--admin="+admin))
+	command := c.container(t, ctx, namespace, t.TempDir(), prepare, pod,
+		append(pod.Containers[0].Args, "--listen="+listen, "--admin="+admin))
 	command.Env, command.Stdout, command.Stderr = append(command.Env, env...), &log, &log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if until(ctx, answers("http://"+admin+pod.Containers[0].ReadinessProbe.HTTPGet.Path)) == nil {
 		replicas := *deployment.Spec.Replicas
-		c.must(t, "", "patch", "deployment", "gateway", "--namespace="+namespace, "--subresource=status", "--type=merge", "--patch", fmt.Sprintf(
-			`{"status":{"observedGeneration":%d,"replicas":%d,"updatedReplicas":%[2]d,"readyReplicas":%[2]d,"availableReplicas":%[2]d}}`, deployment.Generation, replicas))
+		c.must(t, "", "patch", "deployment", "gateway", "--namespace="+namespace, "--subresource=status",
+			"--type=merge", "--patch", fmt.Sprintf(
+				`{"status":{"observedGeneration":%d,"replicas":%d,"updatedReplicas":%[2]d,"readyReplicas":%[2]d,"availableReplicas":%[2]d}}`, deployment.Generation, replicas))
 	}
 	_ = command.Wait()
 	return log.String()
 }
 
-// container returns the command of the first container of a Pod, with its variables and its volumes as a kubelet mounts them.
-// The files of the volumes are written below a folder; prepare is what the shell does before.
-func (c *cluster) container(t *testing.T, ctx context.Context, namespace, dir, prepare string, pod *corev1.PodSpec, args []string) *exec.Cmd {
+// container returns the command of the first container of a Pod, with its variables and its volumes as a kubelet mounts
+// them. The files of the volumes are written below a folder; prepare is what the shell does before.
+func (c *cluster) container(t *testing.T, ctx context.Context, namespace, dir, prepare string, pod *corev1.PodSpec,
+	args []string) *exec.Cmd {
 	t.Helper()
 	container := pod.Containers[0]
 	script := "set -e\nmount -t tmpfs none /etc\nmount -t tmpfs none /run\n" + prepare
@@ -158,14 +166,16 @@ func bind(folder, at string) string {
 // needsMounts skips the test where the mounts of a container cannot be made.
 func needsMounts(t *testing.T) {
 	t.Helper()
-	if out, err := exec.Command("unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt").CombinedOutput(); err != nil {
+	if out, err := exec.Command("unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none",
+		"/mnt").CombinedOutput(); err != nil {
 		t.Skipf("the container's mounts cannot be made: %v\n%s", err, out)
 	}
 }
 
 // until asks again and again until ok returns true, or ctx ends.
 func until(ctx context.Context, ok func() bool) error {
-	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) { return ok(), nil })
+	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true,
+		func(context.Context) (bool, error) { return ok(), nil })
 }
 
 func volume(all []corev1.Volume, name string) corev1.Volume {

@@ -113,9 +113,9 @@ var (
 	end    = func() {}
 )
 
-// commonCluster returns a kube-apiserver that the first test starts which asks for it, and that runs until all tests have
-// ended. A test that uses it has namespaces and users of its own, and does not run beside another one. What it leaves in the
-// cluster beside them is in the way of no other test.
+// commonCluster returns a kube-apiserver that the first test starts which asks for it, and that runs until all tests
+// have ended. A test that uses it has namespaces and users of its own, and does not run beside another one. What it
+// leaves in the cluster beside them is in the way of no other test.
 func commonCluster(t *testing.T) *cluster {
 	t.Helper()
 	if common == nil {
@@ -174,15 +174,20 @@ func (s *store) run(t *testing.T, flags ...string) (*cluster, *process) {
 	}
 	c, key := &cluster{url: "https://127.0.0.1:" + port}, filepath.Join(s.dir, "accounts.key")
 	all := []string{
-		"--etcd-servers=" + s.etcd.URL, "--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + s.certificates(c),
-		"--token-auth-file=" + filepath.Join(s.dir, "tokens.csv"), "--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/24",
-		"--service-account-issuer=https://cluster.example", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
+		"--etcd-servers=" + s.etcd.URL, "--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--cert-dir=" + s.certificates(c),
+		"--token-auth-file=" + filepath.Join(s.dir, "tokens.csv"), "--authorization-mode=Node,RBAC",
+		"--service-cluster-ip-range=10.96.0.0/24",
+		"--service-account-issuer=https://cluster.example", "--service-account-key-file=" + key,
+		"--service-account-signing-key-file=" + key,
 		"--shutdown-delay-duration=0s",
 	}
 	if isBefore(t, 36) { // MutatingAdmissionPolicy is v1 since 1.36, and v1beta1 on demand before
-		all = append(all, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true")
+		all = append(all, "--feature-gates=MutatingAdmissionPolicy=true",
+			"--runtime-config=admissionregistration.k8s.io/v1beta1=true")
 	}
-	return c, startProcess(t, filepath.Join(s.dir, "log-"+port), component(t, "kube-apiserver"), append(all, flags...)...)
+	return c, startProcess(t, filepath.Join(s.dir, "log-"+port), component(t, "kube-apiserver"),
+		append(all, flags...)...)
 }
 
 // certificates returns the folder with the certificate that the server shows.
@@ -214,7 +219,8 @@ func servedPolicies(t *testing.T, policies string) string {
 	if !isBefore(t, 36) {
 		return policies
 	}
-	return strings.ReplaceAll(policies, "apiVersion: admissionregistration.k8s.io/v1\nkind: Mutating", "apiVersion: admissionregistration.k8s.io/v1beta1\nkind: Mutating")
+	return strings.ReplaceAll(policies, "apiVersion: admissionregistration.k8s.io/v1\nkind: Mutating",
+		"apiVersion: admissionregistration.k8s.io/v1beta1\nkind: Mutating")
 }
 
 func writeKey(t *testing.T, file string) {
@@ -223,13 +229,17 @@ func writeKey(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
+	write(t, file,
+		string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
 }
 
-// kubectl runs kubectl as the administrator, unless the cluster has another token, and returns what it printed and whether it succeeded.
+// kubectl runs kubectl as the administrator, unless the cluster has another token, and returns what it printed and
+// whether it succeeded.
 func (c *cluster) kubectl(t *testing.T, stdin string, args ...string) (out string, ok bool) {
 	t.Helper()
-	command := exec.Command(kubectl, append([]string{"--server", c.url, "--token", cmp.Or(c.as, "of-root"), "--insecure-skip-tls-verify"}, args...)...)
+	command := exec.Command(kubectl,
+		append([]string{"--server", c.url, "--token", cmp.Or(c.as, "of-root"), "--insecure-skip-tls-verify"},
+			args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG=/dev/null", "HOME="+scratch)
 	command.Stdin = strings.NewReader(stdin)
 	b, err := command.CombinedOutput()
@@ -343,7 +353,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // account makes the account of Pods that name none, such as the one of `helm test`, in place of a controller.
 func (c *cluster) account(t *testing.T, namespace string) {
 	t.Helper()
-	c.must(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: default, namespace: "+namespace+"}\n", "apply", "-f", "-")
+	c.must(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: default, namespace: "+namespace+"}\n", "apply",
+		"-f", "-")
 }
 
 // kube-apiserver takes every object of both ways, in strict validation and without a warning.
@@ -385,7 +396,8 @@ func TestKubernetesTakesTheObjects(t *testing.T) {
 	}
 }
 
-// checkSelectors proves that each object that selects Pods selects the Pods of the Deployment, as the server has stored it.
+// checkSelectors proves that each object that selects Pods selects the Pods of the Deployment, as the server has stored
+// it.
 func checkSelectors(t *testing.T, c *cluster, namespace string) {
 	t.Helper()
 	var deployment appsv1.Deployment
@@ -395,7 +407,8 @@ func checkSelectors(t *testing.T, c *cluster, namespace string) {
 	var scaler autoscalingv2.HorizontalPodAutoscaler
 	for path, o := range map[string]any{
 		"/apis/apps/v1/namespaces/NS/deployments": &deployment, "/api/v1/namespaces/NS/services": &service,
-		"/apis/policy/v1/namespaces/NS/poddisruptionbudgets": &budget, "/apis/networking.k8s.io/v1/namespaces/NS/networkpolicies": &network,
+		"/apis/policy/v1/namespaces/NS/poddisruptionbudgets":          &budget,
+		"/apis/networking.k8s.io/v1/namespaces/NS/networkpolicies":    &network,
 		"/apis/autoscaling/v2/namespaces/NS/horizontalpodautoscalers": &scaler,
 	} {
 		get(t, c, strings.Replace(path, "NS", namespace, 1)+"/gateway", o)

@@ -1,5 +1,5 @@
-// Package deploy holds what deploy/ brings against the programs that read it: kustomize, Helm, a real kube-apiserver, the
-// gateway itself and Prometheus.
+// Package deploy holds what deploy/ brings against the programs that read it: kustomize, Helm, a real kube-apiserver,
+// the gateway itself and Prometheus.
 package deploy
 
 import (

@@ -34,8 +34,8 @@ var volatile = regexp.MustCompile(`"(uid|resourceVersion|creationTimestamp|time|
 // age is how old an object is, in a cell of a Table.
 var age = regexp.MustCompile(`"[0-9]+s"`)
 
-// Writes whose answers are asked for as metadata alone, or as tables, are answered as the server itself does, where policies
-// compare with the stored object too.
+// Writes whose answers are asked for as metadata alone, or as tables, are answered as the server itself does, where
+// policies compare with the stored object too.
 func TestPartialAnswers(t *testing.T) {
 	c := commonCluster(t)
 	c.define(t, "../testdata/crds.yaml")
@@ -52,7 +52,8 @@ func TestPartialAnswers(t *testing.T) {
 	)
 	resources := map[string]struct{ path, head string }{
 		"configmaps": {"/api/v1/namespaces/NS/configmaps", `"apiVersion":"v1","kind":"ConfigMap"`},
-		"widgets":    {"/apis/e2e.example.com/v1/namespaces/NS/widgets", `"apiVersion":"e2e.example.com/v1","kind":"Widget","spec":{"replicas":1}`},
+		"widgets": {"/apis/e2e.example.com/v1/namespaces/NS/widgets",
+			`"apiVersion":"e2e.example.com/v1","kind":"Widget","spec":{"replicas":1}`},
 	}
 	for name, r := range resources {
 		for _, accept := range []string{one, list, table, proto, one + "," + plain, list + "," + plain, plain} {
@@ -70,11 +71,14 @@ func TestPartialAnswers(t *testing.T) {
 				asked := func(base, namespace string) (int, string, string) {
 					if request.method == "DELETE" && request.path == r.path {
 						for _, object := range []string{"a", "b"} {
-							ask(t, "of-root", "POST", c.url+strings.Replace(r.path, "NS", namespace, 1), plain, `{`+r.head+`,"metadata":{"name":"`+object+`"}}`)
+							ask(t, "of-root", "POST", c.url+strings.Replace(r.path, "NS", namespace, 1), plain,
+								`{`+r.head+`,"metadata":{"name":"`+object+`"}}`)
 						}
 					}
-					ask(t, "of-root", "POST", c.url+strings.Replace(r.path, "NS", namespace, 1), plain, `{`+r.head+`,"metadata":{"name":"a"}}`)
-					code, header, body := askFor(t, accept, request.method, base+strings.Replace(request.path, "NS", namespace, 1), request.contentType, request.body)
+					ask(t, "of-root", "POST", c.url+strings.Replace(r.path, "NS", namespace, 1), plain,
+						`{`+r.head+`,"metadata":{"name":"a"}}`)
+					code, header, body := askFor(t, accept, request.method,
+						base+strings.Replace(request.path, "NS", namespace, 1), request.contentType, request.body)
 					body = volatile.ReplaceAllString(strings.ReplaceAll(body, `"`+namespace+`"`, `"NS"`), `"$1":""`)
 					body = age.ReplaceAllString(body, `"age"`)
 					if strings.Contains(header, "protobuf") {
@@ -89,7 +93,8 @@ func TestPartialAnswers(t *testing.T) {
 				code, header, body := asked(c.url, "direct")
 				gotCode, gotHeader, got := asked(through, "behind")
 				if code != gotCode || header != gotHeader || body != got {
-					t.Errorf("%s: %s %s %s for %q is answered\n%d %s %s\nand by the server itself\n%d %s %s", name, request.method, request.path, request.body, accept,
+					t.Errorf("%s: %s %s %s for %q is answered\n%d %s %s\nand by the server itself\n%d %s %s", name,
+						request.method, request.path, request.body, accept,
 						gotCode, gotHeader, got, code, header, body)
 				}
 			}
@@ -109,7 +114,9 @@ func askFor(t *testing.T, accept, method, url, contentType, body string) (code i
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own server
+	//nolint:gosec // a test's own server
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	answer, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)

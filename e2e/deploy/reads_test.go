@@ -44,7 +44,8 @@ metadata: {name: keep}
 spec: {policyName: keep, validationActions: [Deny]}
 `
 
-// writerRoles grant no reads: 'writer' may write ConfigMaps, 'drainer' evict Pods, and 'collector' delete collections of them.
+// writerRoles grant no reads: 'writer' may write ConfigMaps, 'drainer' evict Pods, and 'collector' delete collections
+// of them.
 const writerRoles = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -111,7 +112,8 @@ func (c *cluster) grant(t *testing.T, config, policies string) (role string) {
 	}
 	c.must(t, string(out), "apply", "-f", "-")
 	if _, bound := c.kubectl(t, "", "get", "clusterrolebinding", "admission-gateway"); !bound {
-		c.must(t, "", "create", "clusterrolebinding", "admission-gateway", "--clusterrole=admission-gateway", "--user=gateway")
+		c.must(t, "", "create", "clusterrolebinding", "admission-gateway", "--clusterrole=admission-gateway",
+			"--user=gateway")
 	}
 	return string(out)
 }
@@ -119,9 +121,11 @@ func (c *cluster) grant(t *testing.T, config, policies string) (role string) {
 // may waits until the authorizer of the server knows whether the user 'gateway' may do something in all namespaces.
 func (c *cluster) may(t *testing.T, is bool, what authorizationv1.ResourceAttributes) {
 	t.Helper()
-	review := inJSON(&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "gateway", ResourceAttributes: &what}})
+	review := inJSON(&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "gateway",
+		ResourceAttributes: &what}})
 	eventually(t, fmt.Sprintf("may %v: %t", &what, is), func() bool {
-		code, body := ask(t, "of-root", "POST", c.url+"/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", string(review))
+		code, body := ask(t, "of-root", "POST", c.url+"/apis/authorization.k8s.io/v1/subjectaccessreviews",
+			"application/json", string(review))
 		var answer authorizationv1.SubjectAccessReview
 		if err := json.Unmarshal([]byte(body), &answer); err != nil || code != http.StatusCreated {
 			t.Fatalf("a review is answered %d %s", code, body)
@@ -130,8 +134,9 @@ func (c *cluster) may(t *testing.T, is bool, what authorizationv1.ResourceAttrib
 	})
 }
 
-// Controllers with their stock roles, which let them delete Pods and not get them, delete, delete collections and evict under a policy
-// about the stored object, however the backend learns who asks. What the server refuses natively stays refused in its words.
+// Controllers with their stock roles, which let them delete Pods and not get them, delete, delete collections and evict
+// under a policy about the stored object, however the backend learns who asks. What the server refuses natively stays
+// refused in its words.
 func TestControllersUnderAPolicy(t *testing.T) {
 	issuer, dir := newAuthority(t), t.TempDir()
 	write(t, filepath.Join(dir, "proxies.crt"), encoded("CERTIFICATE", issuer.certificate.Raw))
@@ -144,8 +149,10 @@ func TestControllersUnderAPolicy(t *testing.T) {
 	write(t, filepath.Join(dir, "front.key"), encoded("PRIVATE KEY", key))
 	write(t, filepath.Join(dir, "token"), "of-gateway")
 	write(t, filepath.Join(dir, "policies.yaml"), keeping)
-	c := startCluster(t, "--requestheader-client-ca-file="+filepath.Join(dir, "proxies.crt"), "--requestheader-username-headers=X-Remote-User",
-		"--requestheader-group-headers=X-Remote-Group", "--requestheader-uid-headers=X-Remote-Uid", "--requestheader-extra-headers-prefix=X-Remote-Extra-")
+	c := startCluster(t, "--requestheader-client-ca-file="+filepath.Join(dir, "proxies.crt"),
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group", "--requestheader-uid-headers=X-Remote-Uid",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-")
 	c.must(t, writerRoles, "apply", "-f", "-")
 	c.must(t, "", "create", "namespace", "team-a")
 	c.must(t, "", "create", "serviceaccount", "default", "--namespace=team-a")
@@ -153,7 +160,8 @@ func TestControllersUnderAPolicy(t *testing.T) {
 		c.must(t, "", "create", "serviceaccount", name, "--namespace=team-a")
 		c.must(t, "", "create", "clusterrolebinding", name, "--clusterrole="+name, "--serviceaccount=team-a:"+name)
 	}
-	controllers := []string{"replicaset-controller", "job-controller", "daemon-set-controller", "pod-garbage-collector", "namespace-controller", "node-controller"}
+	controllers := []string{"replicaset-controller", "job-controller", "daemon-set-controller", "pod-garbage-collector",
+		"namespace-controller", "node-controller"}
 	for _, name := range controllers {
 		c.must(t, "", "create", "serviceaccount", name, "--namespace=kube-system")
 	}
@@ -171,21 +179,27 @@ func TestControllersUnderAPolicy(t *testing.T) {
 	}
 	for _, way := range []struct{ name, upstream, identity string }{
 		{"Pass", "", ""},
-		{"Impersonate", ", credentials: Impersonate", "identity: {authenticators: [{tokenReview: {upstream: cluster}}]}\n"},
-		{"FrontProxy", ", credentials: FrontProxy", "identity: {authenticators: [{tokenReview: {upstream: cluster}}]}\n"},
+		{"Impersonate", ", credentials: Impersonate",
+			"identity: {authenticators: [{tokenReview: {upstream: cluster}}]}\n"},
+		{"FrontProxy", ", credentials: FrontProxy",
+			"identity: {authenticators: [{tokenReview: {upstream: cluster}}]}\n"},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			certificate := ""
 			if way.name == "FrontProxy" {
-				certificate = fmt.Sprintf(", certFile: %s, keyFile: %s", filepath.Join(dir, "front.crt"), filepath.Join(dir, "front.key"))
+				certificate = fmt.Sprintf(", certFile: %s, keyFile: %s", filepath.Join(dir, "front.crt"),
+					filepath.Join(dir, "front.key"))
 			}
-			listen, admin, config := testutil.FreeAddress(t), testutil.FreeAddress(t), filepath.Join(t.TempDir(), "gateway.yaml")
+			listen, admin, config := testutil.FreeAddress(t), testutil.FreeAddress(t),
+				filepath.Join(t.TempDir(), "gateway.yaml")
 			write(t, config, fmt.Sprintf("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nlisten: %s\nadmin: {listen: %s}\n%s"+
 				"upstreams: [{name: cluster, endpoints: [%q], dialect: Kubernetes, tokenFile: %s, tls: {insecureSkipTLSVerify: true%s}%s}]\npolicies: [%s]\n",
-				listen, admin, way.identity, c.url, filepath.Join(dir, "token"), certificate, way.upstream, filepath.Join(dir, "policies.yaml")))
+				listen, admin, way.identity, c.url, filepath.Join(dir, "token"), certificate, way.upstream,
+				filepath.Join(dir, "policies.yaml")))
 			c.grant(t, config, filepath.Join(dir, "policies.yaml"))
 			c.may(t, true, authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods"})
-			start(t, answers("http://"+admin+"/readyz"), filepath.Join(t.TempDir(), "log"), gateway, "serve", "--config", config)
+			start(t, answers("http://"+admin+"/readyz"), filepath.Join(t.TempDir(), "log"), gateway, "serve",
+				"--config", config)
 			through := func(namespace, account string) (gateway, native sender) {
 				token := c.token(t, namespace, account)
 				return sender{t, "http://" + listen, token}, sender{t, c.url, token}
@@ -198,7 +212,8 @@ func TestControllersUnderAPolicy(t *testing.T) {
 			}
 			pod("kept", `{"keep":"yes"}`)
 			write := func(name, labels string) {
-				create(maps, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"labels":%s}}`, name, labels))
+				create(maps, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"labels":%s}}`,
+					name, labels))
 			}
 			write("settings", `{}`)
 			write("fixed", `{"keep":"yes"}`)
@@ -217,8 +232,10 @@ func TestControllersUnderAPolicy(t *testing.T) {
 				} {
 					wantCode, want := native.ask(r.method, r.path+and(r.path)+"dryRun=All", "", "")
 					code, message := here.ask(r.method, r.path, "", "")
-					if wantCode == http.StatusForbidden && (code != wantCode || message != want) || wantCode != http.StatusForbidden && code == http.StatusForbidden {
-						t.Errorf("%s: %s %s: %d %s\nnative %d %s", name, r.method, r.path, code, message, wantCode, want)
+					if wantCode == http.StatusForbidden && (code != wantCode || message != want) ||
+						wantCode != http.StatusForbidden && code == http.StatusForbidden {
+						t.Errorf("%s: %s %s: %d %s\nnative %d %s", name, r.method, r.path, code, message, wantCode,
+							want)
 					}
 				}
 			}
@@ -227,7 +244,8 @@ func TestControllersUnderAPolicy(t *testing.T) {
 				here, _ := through(namespace, name)
 				pod("one", `{"of":"all"}`)
 				pod("two", `{"of":"all"}`)
-				code, message := here.ask("DELETE", pods+"?labelSelector=of%3Dall&fieldSelector=metadata.namespace%3Dteam-a", "", "")
+				code, message := here.ask("DELETE",
+					pods+"?labelSelector=of%3Dall&fieldSelector=metadata.namespace%3Dteam-a", "", "")
 				is(name+" deletes a collection", 200, "", code, message)
 				if left := c.must(t, "", "get", "pods", "--namespace=team-a", "-o", "name"); left != "pod/kept\n" {
 					t.Errorf("%s has left %s", name, left)
@@ -248,14 +266,16 @@ func TestControllersUnderAPolicy(t *testing.T) {
 			for _, r := range []struct{ method, path, contentType, body string }{
 				{"PUT", "/settings", "application/json", settings},
 				{"PATCH", "/settings", "application/merge-patch+json", `{"data":{"a":"c"}}`},
-				{"PATCH", "/settings", "application/json-patch+json", `[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]`},
+				{"PATCH", "/settings", "application/json-patch+json",
+					`[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]`},
 				{"PATCH", "/settings?fieldManager=m&force=true", "application/apply-patch+yaml", settings},
 				{"DELETE", "/settings", "", ""},
 			} {
 				code, message := here.ask(r.method, maps+r.path, r.contentType, r.body)
 				is("who may not read: "+r.method, 200, "", code, message)
 				path := strings.Replace(r.path, "settings", "fixed", 1)
-				code, message = here.ask(r.method, maps+path, r.contentType, strings.ReplaceAll(r.body, "settings", "fixed"))
+				code, message = here.ask(r.method, maps+path, r.contentType,
+					strings.ReplaceAll(r.body, "settings", "fixed"))
 				is("who may not read: "+r.method+" of what is kept", 422, "fixed is kept", code, message)
 			}
 			code, message = here.ask("GET", maps+"/fixed", "", "")
@@ -347,8 +367,8 @@ metadata: {name: by-state}
 spec: {policyName: by-state, validationActions: [Deny]}
 `
 
-// The printed role suffices for all that policies and configuration ask for, and each of its rules is needed: without it something is
-// refused, and the answer or the log names the rule.
+// The printed role suffices for all that policies and configuration ask for, and each of its rules is needed: without
+// it something is refused, and the answer or the log names the rule.
 func TestPrintedRole(t *testing.T) {
 	c, dir := commonCluster(t), t.TempDir()
 	write(t, filepath.Join(dir, "token"), "of-gateway")
@@ -362,7 +382,8 @@ func TestPrintedRole(t *testing.T) {
 	c.must(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"team-a","labels":{"keep":"yes"}},"spec":{"replicas":1,`+
 		`"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"name":"a","image":"a"}]}}}}`, "create", "-f", "-")
 
-	// features are requests of an administrator, or anonymous ones, each with the answer that it has if the account lacks nothing.
+	// features are requests of an administrator, or anonymous ones, each with the answer that it has if the account
+	// lacks nothing.
 	object := func(version, kind, spec string) string {
 		return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"a","namespace":"team-a"},"spec":%s}`, version, kind, spec)
 	}
@@ -374,18 +395,29 @@ func TestPrintedRole(t *testing.T) {
 	}{
 		{"DELETE", "/api/v1/namespaces/team-a/configmaps/a", "", false, 422, "is kept"},
 		{"DELETE", "/api/v1/namespaces/team-a/configmaps", "", false, 422, "is kept"},
-		{"PUT", "/apis/apps/v1/namespaces/team-a/deployments/a/scale", object("autoscaling/v1", "Scale", `{"replicas":1}`), false, 200, ""},
-		{"PUT", "/api/v1/namespaces/team-a/serviceaccounts/a", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"}}`, false, 422, "is kept"},
-		{"POST", "/apis/batch/v1/namespaces/team-a/cronjobs", object("batch/v1", "CronJob", `{}`), false, 422, "is refused"},
-		{"POST", "/apis/networking.k8s.io/v1/namespaces/team-a/ingresses", object("networking.k8s.io/v1", "Ingress", `{}`), false, 422, "is refused"},
-		{"POST", "/api/v1/namespaces/team-a/limitranges", object("v1", "LimitRange", `{"limits":[]}`), false, 422, "is refused"},
-		{"POST", "/apis/policy/v1/namespaces/team-a/poddisruptionbudgets", object("policy/v1", "PodDisruptionBudget", `{}`), false, 422, "is refused"},
+		{"PUT", "/apis/apps/v1/namespaces/team-a/deployments/a/scale",
+			object("autoscaling/v1", "Scale", `{"replicas":1}`), false, 200, ""},
+		{"PUT", "/api/v1/namespaces/team-a/serviceaccounts/a",
+			`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"}}`, false, 422, "is kept"},
+		{"POST", "/apis/batch/v1/namespaces/team-a/cronjobs", object("batch/v1", "CronJob", `{}`), false, 422,
+			"is refused"},
+		{"POST", "/apis/networking.k8s.io/v1/namespaces/team-a/ingresses",
+			object("networking.k8s.io/v1", "Ingress", `{}`), false, 422, "is refused"},
+		{"POST", "/api/v1/namespaces/team-a/limitranges", object("v1", "LimitRange", `{"limits":[]}`), false, 422,
+			"is refused"},
+		{"POST", "/apis/policy/v1/namespaces/team-a/poddisruptionbudgets",
+			object("policy/v1", "PodDisruptionBudget", `{}`), false, 422, "is refused"},
 		// Of a PUT that names no uid policies have to know whether it creates the object.
-		{"PUT", "/apis/batch/v1/namespaces/team-a/cronjobs/a", object("batch/v1", "CronJob", `{}`), false, 422, "is refused"},
-		{"PUT", "/apis/networking.k8s.io/v1/namespaces/team-a/ingresses/a", object("networking.k8s.io/v1", "Ingress", `{}`), false, 422, "is refused"},
-		{"PUT", "/api/v1/namespaces/team-a/limitranges/a?dryRun=All", object("v1", "LimitRange", `{"limits":[]}`), false, 200, ""},
-		{"PUT", "/apis/policy/v1/namespaces/team-a/poddisruptionbudgets/a", object("policy/v1", "PodDisruptionBudget", `{}`), false, 422, "is refused"},
-		{"DELETE", "/api/v1/namespaces/team-a/configmaps/a", "", true, 403, `User "system:anonymous" cannot delete resource "configmaps"`},
+		{"PUT", "/apis/batch/v1/namespaces/team-a/cronjobs/a", object("batch/v1", "CronJob", `{}`), false, 422,
+			"is refused"},
+		{"PUT", "/apis/networking.k8s.io/v1/namespaces/team-a/ingresses/a",
+			object("networking.k8s.io/v1", "Ingress", `{}`), false, 422, "is refused"},
+		{"PUT", "/api/v1/namespaces/team-a/limitranges/a?dryRun=All", object("v1", "LimitRange", `{"limits":[]}`),
+			false, 200, ""},
+		{"PUT", "/apis/policy/v1/namespaces/team-a/poddisruptionbudgets/a",
+			object("policy/v1", "PodDisruptionBudget", `{}`), false, 422, "is refused"},
+		{"DELETE", "/api/v1/namespaces/team-a/configmaps/a", "", true, 403,
+			`User "system:anonymous" cannot delete resource "configmaps"`},
 	}
 	const configuration = "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nlisten: %s\nadmin: {listen: %s}\n" +
 		"identity: {authenticators: [{tokenReview: {upstream: cluster}}], anonymous: Allow}\n" +
@@ -395,7 +427,8 @@ func TestPrintedRole(t *testing.T) {
 		t.Helper()
 		listen, admin, own := testutil.FreeAddress(t), testutil.FreeAddress(t), t.TempDir()
 		config, file := filepath.Join(own, "gateway.yaml"), filepath.Join(own, "log")
-		write(t, config, fmt.Sprintf(configuration, listen, admin, c.url, filepath.Join(dir, "token"), filepath.Join(dir, "policies.yaml")))
+		write(t, config, fmt.Sprintf(configuration, listen, admin, c.url, filepath.Join(dir, "token"),
+			filepath.Join(dir, "policies.yaml")))
 		start(t, answers("http://"+admin+"/readyz"), file, gateway, "serve", "--config", config)
 		for _, f := range features {
 			client := sender{t, "http://" + listen, "of-root"}
@@ -423,7 +456,8 @@ func TestPrintedRole(t *testing.T) {
 		return wrong, log
 	}
 	config := filepath.Join(dir, "gateway.yaml")
-	write(t, config, fmt.Sprintf(configuration, "127.0.0.1:0", "127.0.0.1:0", c.url, filepath.Join(dir, "token"), filepath.Join(dir, "policies.yaml")))
+	write(t, config, fmt.Sprintf(configuration, "127.0.0.1:0", "127.0.0.1:0", c.url, filepath.Join(dir, "token"),
+		filepath.Join(dir, "policies.yaml")))
 	var role rbacv1.ClusterRole
 	if err := yaml.UnmarshalStrict([]byte(c.grant(t, config, filepath.Join(dir, "policies.yaml"))), &role); err != nil {
 		t.Fatal(err)
@@ -439,8 +473,10 @@ func TestPrintedRole(t *testing.T) {
 		}
 		t.Run(verb+" "+strings.ReplaceAll(resource, "/", " "), func(t *testing.T) {
 			left := role.DeepCopy()
-			left.Rules = slices.DeleteFunc(singles(role.Rules), func(r rbacv1.PolicyRule) bool { return reflect.DeepEqual(r, one) })
-			if code, body := ask(t, "of-root", "PUT", c.url+"/apis/rbac.authorization.k8s.io/v1/clusterroles/"+left.Name, "application/json", string(inJSON(left))); code != http.StatusOK {
+			left.Rules = slices.DeleteFunc(singles(role.Rules),
+				func(r rbacv1.PolicyRule) bool { return reflect.DeepEqual(r, one) })
+			if code, body := ask(t, "of-root", "PUT", c.url+"/apis/rbac.authorization.k8s.io/v1/clusterroles/"+
+				left.Name, "application/json", string(inJSON(left))); code != http.StatusOK {
 				t.Fatalf("the role is answered %d %s", code, body)
 			}
 			asked := authorizationv1.ResourceAttributes{Verb: verb, Group: one.APIGroups[0]}
@@ -491,7 +527,8 @@ func TestShippedRole(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := contained(t, text)
-			out, err := exec.Command(gateway, "check", "--rbac", "--config", filepath.Join(dir, "config", "gateway.yaml"), filepath.Join(dir, "policies")).Output()
+			out, err := exec.Command(gateway, "check", "--rbac", "--config",
+				filepath.Join(dir, "config", "gateway.yaml"), filepath.Join(dir, "policies")).Output()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -499,7 +536,8 @@ func TestShippedRole(t *testing.T) {
 				t.Fatal(err)
 			}
 			order := func(a, b rbacv1.PolicyRule) int { return strings.Compare(a.String(), b.String()) }
-			if a, b := slices.SortedFunc(slices.Values(singles(got.Rules)), order), slices.SortedFunc(slices.Values(singles(want.Rules)), order); !reflect.DeepEqual(a, b) {
+			if a, b := slices.SortedFunc(slices.Values(singles(got.Rules)), order),
+				slices.SortedFunc(slices.Values(singles(want.Rules)), order); !reflect.DeepEqual(a, b) {
 				t.Errorf("the shipped role is\n%v\nwant\n%v", a, b)
 			}
 		})

@@ -85,7 +85,8 @@ func write(t *testing.T, path, text string) {
 func template(t *testing.T, values map[string]any) (string, error) {
 	t.Helper()
 	cluster := chartutil.DefaultCapabilities.Copy()
-	cluster.KubeVersion = chartutil.KubeVersion{Version: "v" + latest + ".0", Major: "1", Minor: strings.TrimPrefix(latest, "1.")}
+	cluster.KubeVersion = chartutil.KubeVersion{Version: "v" + latest + ".0", Major: "1",
+		Minor: strings.TrimPrefix(latest, "1.")}
 	return templateFor(t, values, cluster)
 }
 
@@ -99,7 +100,8 @@ func templateFor(t *testing.T, values map[string]any, cluster *chartutil.Capabil
 	if values["mode"] == "Sidecar" {
 		c, values = asDependency(t, c), map[string]any{"gateway": values}
 	}
-	all, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "gateway", Namespace: "gateway-system", IsInstall: true}, cluster)
+	all, err := chartutil.ToRenderValues(c, values,
+		chartutil.ReleaseOptions{Name: "gateway", Namespace: "gateway-system", IsInstall: true}, cluster)
 	if err != nil {
 		return "", err
 	}
@@ -127,7 +129,8 @@ func asDependency(t *testing.T, sidecar *chart.Chart) *chart.Chart {
         {{- include "gateway.sidecar.volumes" .Subcharts.gateway | nindent 8 }}
 `, 1)
 	c := &chart.Chart{
-		Metadata:  &chart.Metadata{APIVersion: "v2", Name: "orders", Version: "1.0.0", Dependencies: []*chart.Dependency{{Name: "gateway", Version: "*"}}},
+		Metadata: &chart.Metadata{APIVersion: "v2", Name: "orders", Version: "1.0.0",
+			Dependencies: []*chart.Dependency{{Name: "gateway", Version: "*"}}},
 		Templates: []*chart.File{{Name: "templates/deployment.yaml", Data: []byte(deployment)}},
 	}
 	c.AddDependency(sidecar)
@@ -163,7 +166,8 @@ const labelled = "resources: [kustomize/ingress]\ncomponents: [kustomize/monitor
 // renderings returns all that is rendered, by the example and the way.
 func renderings(t *testing.T) map[string]string {
 	t.Helper()
-	all := map[string]string{"labelled/kustomize": kustomize(t, labelled), "page/kustomize": kustomize(t, shown(t, "By kustomize"))}
+	all := map[string]string{"labelled/kustomize": kustomize(t, labelled),
+		"page/kustomize": kustomize(t, shown(t, "By kustomize"))}
 	var values map[string]any
 	if err := yaml.UnmarshalStrict([]byte(shown(t, "By Helm")), &values); err != nil {
 		t.Fatal(err)
@@ -181,8 +185,8 @@ func renderings(t *testing.T) map[string]string {
 	return all
 }
 
-// shown returns the YAML below a heading of docs/install.md. It refers to the folders in the repository of their own; here they
-// are beside it, and the namespace is the test's.
+// shown returns the YAML below a heading of docs/install.md. It refers to the folders in the repository of their own;
+// here they are beside it, and the namespace is the test's.
 func shown(t *testing.T, heading string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/install.md")
@@ -195,7 +199,8 @@ func shown(t *testing.T, heading string) string {
 	if !found || !opened || !closed {
 		t.Fatalf("docs/install.md shows no YAML under %q", heading)
 	}
-	return strings.NewReplacer("github.com/admission-gateway/gateway/deploy/", "", "namespace: payments", "namespace: gateway-system").Replace(block)
+	return strings.NewReplacer("github.com/admission-gateway/gateway/deploy/", "", "namespace: payments",
+		"namespace: gateway-system").Replace(block)
 }
 
 // objects returns the objects of YAML, by kind and name.

@@ -35,7 +35,8 @@ func silentKubelet(t *testing.T) (port string, opened <-chan net.Conn) {
 			t.Error(err)
 			return
 		}
-		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+r.Header.Get("Upgrade")+"\r\n\r\n")
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+
+			r.Header.Get("Upgrade")+"\r\n\r\n")
 		connections <- c
 	}))
 	t.Cleanup(s.Close)
@@ -46,8 +47,8 @@ func silentKubelet(t *testing.T) (port string, opened <-chan net.Conn) {
 	return port, connections
 }
 
-// A single gateway before a kube-apiserver is restarted as a supervisor does it, which waits for the end of the process, while an
-// exec stays open. A controller whose lease is renewed through the gateway keeps it.
+// A single gateway before a kube-apiserver is restarted as a supervisor does it, which waits for the end of the
+// process, while an exec stays open. A controller whose lease is renewed through the gateway keeps it.
 func TestRestartKeepsLeases(t *testing.T) {
 	c := commonCluster(t)
 	port, kubelet := silentKubelet(t)
@@ -71,7 +72,8 @@ spec: {nodeName: n1, automountServiceAccountToken: false, tolerations: [{operato
 `, "create", "-f", "-")
 	c.must(t, "", "patch", "node", "n1", "--subresource=status", "--type=merge",
 		"-p", `{"status":{"addresses":[{"type":"InternalIP","address":"127.0.0.1"}],"daemonEndpoints":{"kubeletEndpoint":{"Port":`+port+`}}}}`)
-	c.must(t, "", "patch", "pod", "web", "-n", "leases", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Running"}}`)
+	c.must(t, "", "patch", "pod", "web", "-n", "leases", "--subresource=status", "--type=merge", "-p",
+		`{"status":{"phase":"Running"}}`)
 
 	listen, admin, dir := testutil.FreeAddress(t), testutil.FreeAddress(t), t.TempDir()
 	write(t, filepath.Join(dir, "gateway.yaml"), `
@@ -109,7 +111,8 @@ shutdownDeadlineSeconds: 86400
 			LeaseMeta: metav1.ObjectMeta{Namespace: "leases", Name: "controller"}, Client: clients.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: "this"},
 		},
-		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, // as controllers have them
+		// as controllers have them
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { leads.Store(true) },
 			OnStoppedLeading: func() { lost.Store(ctx.Err() == nil) },
@@ -150,7 +153,8 @@ shutdownDeadlineSeconds: 86400
 	}
 	before := renewed()
 	eventually(t, "the lease is renewed through the next gateway", func() bool { return renewed().After(before) })
-	holder := c.must(t, "", "get", "lease", "controller", "-n", "leases", "-o", "jsonpath={.spec.holderIdentity} {.spec.leaseTransitions}")
+	holder := c.must(t, "", "get", "lease", "controller", "-n", "leases", "-o",
+		"jsonpath={.spec.holderIdentity} {.spec.leaseTransitions}")
 	if lost.Load() || holder != "this 0" {
 		t.Errorf("the controller lost its lease: %v, %s", lost.Load(), holder)
 	}

@@ -66,7 +66,8 @@ upstreams: [{name: cluster, endpoints: [`+c.url+`], dialect: Kubernetes, tls: {i
 routes: [{pathPrefix: /, upstream: cluster}]
 policies: [policies.yaml]
 `)
-	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
+	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config",
+		filepath.Join(dir, "gateway.yaml"))
 	return "http://" + listen
 }
 
@@ -81,7 +82,9 @@ func ask(t *testing.T, token, method, url, contentType, body string) (int, strin
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own server
+	//nolint:gosec // a test's own server
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	answer, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -107,9 +110,12 @@ func TestUpdateWithoutVersion(t *testing.T) {
 		{"/apis/e2e.example.com/v1/namespaces/unversioned/widgets/w1", "application/json", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1"},"spec":{"replicas":5}}`, 422},
 		{"/apis/e2e.example.com/v1/namespaces/unversioned/widgets/w1", "", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1","resourceVersion":"0"},"spec":{"replicas":5}}`, 422},
 		{"/apis/e2e.example.com/v1/namespaces/unversioned/widgets/w1/status", "application/json", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1"},"status":{"replicas":5}}`, 422},
-		{"/api/v1/namespaces/unversioned/configmaps/c1", "application/json", `{"metadata":{"name":"c1"},"data":{"a":"c"}}`, 200},
-		{"/api/v1/namespaces/unversioned/configmaps/c1", "", `{"metadata":{"name":"c1","resourceVersion":"0"},"data":{"a":"d"}}`, 200},
-		{"/apis/apps/v1/namespaces/unversioned/deployments/d1/scale", "", `{"metadata":{"name":"d1"},"spec":{"replicas":4}}`, 200},
+		{"/api/v1/namespaces/unversioned/configmaps/c1", "application/json",
+			`{"metadata":{"name":"c1"},"data":{"a":"c"}}`, 200},
+		{"/api/v1/namespaces/unversioned/configmaps/c1", "",
+			`{"metadata":{"name":"c1","resourceVersion":"0"},"data":{"a":"d"}}`, 200},
+		{"/apis/apps/v1/namespaces/unversioned/deployments/d1/scale", "",
+			`{"metadata":{"name":"d1"},"spec":{"replicas":4}}`, 200},
 		{"/apis/e2e.example.com/v1/namespaces/unversioned/widgets/w1/scale", "", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"w1"},"spec":{"replicas":3}}`, 200},
 	} {
 		gotCode, got := ask(t, "of-root", "PUT", through+r.path, r.contentType, r.body)

@@ -66,8 +66,8 @@ spec:
     backendRefs: [{name: echo, port: 80, weight: 1}]
 `
 
-// cert-manager works with the gateway in front: a challenge by HTTP-01 is answered past the redirect, the Secret appears late, and a
-// renewed certificate comes into force while no request fails.
+// cert-manager works with the gateway in front: a challenge by HTTP-01 is answered past the redirect, the Secret
+// appears late, and a renewed certificate comes into force while no request fails.
 func TestCertificateAppearsLate(t *testing.T) {
 	with := func(text string) string { return strings.ReplaceAll(text, "$NS", "issued") }
 	all := with(class("issued") + "---" + echoes + "---" + secure)
@@ -77,13 +77,16 @@ func TestCertificateAppearsLate(t *testing.T) {
 	address := addressOfListener(t, "issued", "front", "http")
 	plain := "http://" + address + "/.well-known/acme-challenge/token"
 	awaitAnswer(t, once, plain, "shop.example.com", http.StatusMovedPermanently)
-	if c, err := tls.Dial("tcp", address+":443", &tls.Config{ServerName: "shop.example.com", InsecureSkipVerify: true}); err == nil { //nolint:gosec // a test's own server
+	if c, err := tls.Dial("tcp", address+":443",
+		&tls.Config{ServerName: "shop.example.com", InsecureSkipVerify: true}); err == nil {
+		//nolint:gosec // a test's own server
 		_ = c.Close()
 		t.Error("TLS is spoken without a certificate")
 	}
 
 	apply(t, with(solver))
-	if body := awaitAnswer(t, once, plain, "shop.example.com", http.StatusOK); !strings.Contains(body, "acme-challenge/token") {
+	if body := awaitAnswer(t, once, plain, "shop.example.com", http.StatusOK); !strings.Contains(body,
+		"acme-challenge/token") {
 		t.Errorf("the challenge is answered with %s", body)
 	}
 	remove(t, with(solver))
@@ -103,7 +106,8 @@ func TestCertificateAppearsLate(t *testing.T) {
 	l.await(t, 20)
 	issuer.issue(t, "issued", "shop-tls", "shop.example.com", 2)
 	eventually(t, "the renewed certificate is shown", func() bool {
-		c, err := tls.Dial("tcp", address+":443", &tls.Config{ServerName: "shop.example.com", RootCAs: issuer.pool, MinVersion: tls.VersionTLS12})
+		c, err := tls.Dial("tcp", address+":443", &tls.Config{ServerName: "shop.example.com", RootCAs: issuer.pool,
+			MinVersion: tls.VersionTLS12})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,19 +118,22 @@ func TestCertificateAppearsLate(t *testing.T) {
 	l.allSucceeded(t)
 }
 
-// addressOfListener waits until a listener is programmed, although the whole Gateway may not be, and returns the address.
+// addressOfListener waits until a listener is programmed, although the whole Gateway may not be, and returns the
+// address.
 func addressOfListener(t *testing.T, namespace, name, listener string) (address string) {
 	t.Helper()
 	c := newClient(t)
 	eventually(t, "the listener "+listener+" is programmed", func() bool {
 		var g gatewayv1.Gateway
-		if err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, &g); err != nil || len(g.Status.Addresses) == 0 {
+		if err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, &g); err != nil ||
+			len(g.Status.Addresses) == 0 {
 			return false
 		}
 		address = g.Status.Addresses[0].Value
 		for _, l := range g.Status.Listeners {
 			for _, condition := range l.Conditions {
-				if string(l.Name) == listener && condition.Type == string(gatewayv1.ListenerConditionProgrammed) && condition.Status == metav1.ConditionTrue {
+				if string(l.Name) == listener && condition.Type == string(gatewayv1.ListenerConditionProgrammed) &&
+					condition.Status == metav1.ConditionTrue {
 					return true
 				}
 			}
@@ -150,8 +157,9 @@ func newIssuer(t *testing.T) *issuer {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "issuer"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "issuer"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -173,7 +181,8 @@ func (i *issuer) issue(t *testing.T, namespace, name, host string, serial int64)
 		t.Fatal(err)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(serial), DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(serial), DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, i.certificate, &key.PublicKey, i.key)
 	if err != nil {
@@ -183,9 +192,11 @@ func (i *issuer) issue(t *testing.T, namespace, name, host string, serial int64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: corev1.SecretTypeTLS, Data: map[string][]byte{
-		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
-	}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Type: corev1.SecretTypeTLS, Data: map[string][]byte{
+			"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+			"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
+		}}
 	c := newClient(t)
 	if serial == 1 {
 		err = c.Create(t.Context(), secret)

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The Ingresses and routes that public charts make route as their authors say. The files of testdata/charts are short forms of them.
+// The Ingresses and routes that public charts make route as their authors say. The files of testdata/charts are short
+// forms of them.
 func TestCharts(t *testing.T) {
 	var all strings.Builder
 	all.WriteString(class("charts") + `---
@@ -34,7 +35,8 @@ spec:
   listeners: [{name: http, port: 80, protocol: HTTP}]
 `)
 	for name, port := range map[string]int{
-		"harbor-core": 80, "harbor-portal": 80, "loki-distributor": 3100, "loki-query-frontend": 3100, "loki-ruler": 3100, "jenkins": 8080,
+		"harbor-core": 80, "harbor-portal": 80, "loki-distributor": 3100, "loki-query-frontend": 3100,
+		"loki-ruler": 3100, "jenkins": 8080,
 		"argocd-server": 80, "grafana": 80, "podinfo": 9898, "podinfo-canary": 9898,
 	} {
 		fmt.Fprintf(&all, serviceOfChart, name, port)
@@ -77,9 +79,12 @@ spec:
 		{at: ingress, host: "ci.example.com", path: "/", code: http.StatusNotFound},
 		{at: ingress, host: "elsewhere.example.com", path: "/", code: http.StatusNotFound},
 		{at: gateway, host: "argocd.example.com", path: "/applications", service: "argocd-server"},
-		{at: gateway, host: "grpc.argocd.example.com", path: "/session.SessionService/Create", service: "argocd-server"},
-		{at: gateway, host: "grpc.argocd.example.com", path: "/version.VersionService/Version", code: http.StatusNotFound},
-		{at: gateway, host: "grafana.example.com", path: "/grafana/api/health", service: "grafana", gets: "/api/health"},
+		{at: gateway, host: "grpc.argocd.example.com", path: "/session.SessionService/Create",
+			service: "argocd-server"},
+		{at: gateway, host: "grpc.argocd.example.com", path: "/version.VersionService/Version",
+			code: http.StatusNotFound},
+		{at: gateway, host: "grafana.example.com", path: "/grafana/api/health", service: "grafana",
+			gets: "/api/health"},
 		{at: gateway, host: "grafana.example.com", path: "/api/health", code: http.StatusNotFound},
 		{at: gateway, host: "old-grafana.example.com", path: "/d/1", code: http.StatusMovedPermanently},
 		{at: gateway, host: "podinfo.example.com", path: "/version", service: "podinfo"},
@@ -152,7 +157,8 @@ func addressOfIngress(t *testing.T, namespace, name string) (address string) {
 	c := newClient(t)
 	eventually(t, "the Ingress "+name+" has an address", func() bool {
 		var i networkingv1.Ingress
-		if err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, &i); err != nil || len(i.Status.LoadBalancer.Ingress) == 0 {
+		if err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, &i); err != nil ||
+			len(i.Status.LoadBalancer.Ingress) == 0 {
 			return false
 		}
 		address = i.Status.LoadBalancer.Ingress[0].IP

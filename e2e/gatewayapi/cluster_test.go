@@ -55,7 +55,8 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	addresses := func() (all []string) {
-		slices, err := client.DiscoveryV1().EndpointSlices("cluster").List(t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=echo"})
+		slices, err := client.DiscoveryV1().EndpointSlices("cluster").List(t.Context(),
+			metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=echo"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,8 @@ func TestCluster(t *testing.T) {
 	}
 	eventually(t, "two endpoints are ready", func() bool { return len(addresses()) == 2 })
 	for _, address := range addresses() {
-		if code, body := fetch(t, "http://"+address+":3000/of-the-cluster"); code != http.StatusOK || !strings.Contains(body, `"namespace": "cluster"`) {
+		if code, body := fetch(t, "http://"+address+":3000/of-the-cluster"); code != http.StatusOK ||
+			!strings.Contains(body, `"namespace": "cluster"`) {
 			t.Errorf("%s answers %d: %s", address, code, body)
 		}
 	}
@@ -79,7 +81,8 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range pods.Items {
-		for since, want := range map[time.Time]bool{time.Now().Add(-time.Hour): true, time.Now().Add(time.Hour): false} {
+		for since, want := range map[time.Time]bool{time.Now().Add(-time.Hour): true,
+			time.Now().Add(time.Hour): false} {
 			if got := strings.Contains(logsOf(t, client, &pods.Items[i], since), "/of-the-cluster"); got != want {
 				t.Errorf("the log of %s since %s has the request: %t", pods.Items[i].Name, since, got)
 			}
@@ -97,7 +100,8 @@ func TestCluster(t *testing.T) {
 func logsOf(t *testing.T, client kubernetes.Interface, pod *corev1.Pod, since time.Time) string {
 	t.Helper()
 	at := metav1.NewTime(since)
-	stream, err := client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: pod.Spec.Containers[0].Name, SinceTime: &at}).Stream(t.Context())
+	stream, err := client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name,
+		&corev1.PodLogOptions{Container: pod.Spec.Containers[0].Name, SinceTime: &at}).Stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

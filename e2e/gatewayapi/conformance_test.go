@@ -24,8 +24,8 @@ var unsupported = sets.New[features.FeatureName](
 	features.SupportGatewayInfrastructurePropagation,
 )
 
-// The gateway passes Gateway API's own suite: each test of the profiles GATEWAY-HTTP and GATEWAY-GRPC, with extended features and
-// experimental fields. A report is written if the flag -report-output names a file.
+// The gateway passes Gateway API's own suite: each test of the profiles GATEWAY-HTTP and GATEWAY-GRPC, with extended
+// features and experimental fields. A report is written if the flag -report-output names a file.
 func TestConformance(t *testing.T) {
 	apply(t, class("conformance"))
 	g := startGateway(t, gatewayOptions{controller: "conformance", pool: []string{"10.100.0.0/24", "10.100.1.1/32"}})

@@ -46,7 +46,8 @@ func addressOf(t *testing.T, namespace, name string) (address string) {
 			return false
 		}
 		for _, condition := range g.Status.Conditions {
-			if condition.Type == string(gatewayv1.GatewayConditionProgrammed) && condition.Status == "True" && len(g.Status.Addresses) > 0 {
+			if condition.Type == string(gatewayv1.GatewayConditionProgrammed) && condition.Status == "True" &&
+				len(g.Status.Addresses) > 0 {
 				address = g.Status.Addresses[0].Value
 				return true
 			}
@@ -69,7 +70,8 @@ func TestAPIServerIsLost(t *testing.T) {
 	if err := shared.StartAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, strings.NewReplacer("$NS", "lost", "$CLASS", "lost", "shop.example.com", "shop.example.com, late.example.com").Replace(front))
+	apply(t, strings.NewReplacer("$NS", "lost", "$CLASS", "lost", "shop.example.com",
+		"shop.example.com, late.example.com").Replace(front))
 	awaitAnswer(t, once, url, "late.example.com", http.StatusOK)
 	l.allSucceeded(t)
 }

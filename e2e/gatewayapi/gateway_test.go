@@ -61,7 +61,8 @@ func newGateway(t *testing.T, o gatewayOptions) *gatewayProcess {
 		t.Fatal(err)
 	}
 	dir, admin := t.TempDir(), testutil.FreeAddress(t)
-	g := &gatewayProcess{admin: "http://" + admin, config: filepath.Join(dir, "gateway.yaml"), log: filepath.Join(dir, "gateway.log")}
+	g := &gatewayProcess{admin: "http://" + admin, config: filepath.Join(dir, "gateway.yaml"),
+		log: filepath.Join(dir, "gateway.log")}
 	text := fmt.Sprintf(`apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration
 listen: %s
@@ -79,7 +80,8 @@ kubernetes:
 	return g
 }
 
-// grant gives the user of the gateways what the kustomization gives to the account of the gateway, and a Lease for each.
+// grant gives the user of the gateways what the kustomization gives to the account of the gateway, and a Lease for
+// each.
 func grant(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/kustomize/controller/account.yaml")

@@ -70,7 +70,8 @@ spec:
       volumes: [{name: config, configMap: {name: gateway}}]
 `
 
-// Of two gateways the one that has the Lease writes statuses. If it dies, the other one goes on to serve, and takes the Lease.
+// Of two gateways the one that has the Lease writes statuses. If it dies, the other one goes on to serve, and takes the
+// Lease.
 func TestLeaderDies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Lease takes its time to end")
@@ -106,7 +107,8 @@ func TestLeaderDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "another gateway has the Lease", func() bool { return holder(t, c) != leader })
-	apply(t, strings.NewReplacer("$NS", "led", "$CLASS", "led", "name: shop,", "name: later,", "shop.example.com", "later.example.com").Replace(front))
+	apply(t, strings.NewReplacer("$NS", "led", "$CLASS", "led", "name: shop,", "name: later,", "shop.example.com",
+		"later.example.com").Replace(front))
 	eventually(t, "the status of a new route is written", func() bool {
 		var route gatewayv1.HTTPRoute
 		err := c.Get(t.Context(), types.NamespacedName{Namespace: "led", Name: "later"}, &route)
@@ -130,7 +132,8 @@ func holder(t *testing.T, c client.Client) (name string) {
 	t.Helper()
 	eventually(t, "a gateway has the Lease", func() bool {
 		var lease coordinationv1.Lease
-		if err := c.Get(t.Context(), types.NamespacedName{Namespace: "led", Name: "gateway"}, &lease); err != nil || lease.Spec.HolderIdentity == nil {
+		if err := c.Get(t.Context(), types.NamespacedName{Namespace: "led", Name: "gateway"}, &lease); err != nil ||
+			lease.Spec.HolderIdentity == nil {
 			return false
 		}
 		name = *lease.Spec.HolderIdentity

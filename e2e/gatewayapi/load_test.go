@@ -22,8 +22,8 @@ type load struct {
 	failed   []string
 }
 
-// startLoad asks for a URL again and again, by several clients at once. Each rests for a moment between its requests, so that there
-// is time left to the servers.
+// startLoad asks for a URL again and again, by several clients at once. Each rests for a moment between its requests,
+// so that there is time left to the servers.
 func startLoad(t *testing.T, clients int, url, host string) *load {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
@@ -100,6 +100,7 @@ func (l *load) allSucceeded(t *testing.T) {
 	t.Helper()
 	l.end()
 	if len(l.failed) > 0 {
-		t.Errorf("%d of %d requests failed, first: %s", len(l.failed), l.answered.Load()+int64(len(l.failed)), l.failed[0])
+		t.Errorf("%d of %d requests failed, first: %s", len(l.failed), l.answered.Load()+int64(len(l.failed)),
+			l.failed[0])
 	}
 }

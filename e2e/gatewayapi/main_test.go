@@ -59,14 +59,16 @@ func outside() (int, error) {
 		return 1, err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
-	p := programs{Scratch: scratch, Gateway: filepath.Join(scratch, "gateway"), Follow: filepath.Join(scratch, "follow")}
+	p := programs{Scratch: scratch, Gateway: filepath.Join(scratch, "gateway"),
+		Follow: filepath.Join(scratch, "follow")}
 	if err := testutil.BuildProgram(p.Gateway, "../..", "./cmd/gateway"); err != nil {
 		return 1, err
 	}
 	if err := testutil.BuildProgram(p.Follow, "../..", "./internal/doctest/follow"); err != nil {
 		return 1, err
 	}
-	for name, file := range map[string]*string{"kube-apiserver": &p.APIServer, "kube-controller-manager": &p.ControllerManager} {
+	for name, file := range map[string]*string{"kube-apiserver": &p.APIServer,
+		"kube-controller-manager": &p.ControllerManager} {
 		if *file, err = command("-C", "..", "tool", "-n", name); err != nil { // of the versions that e2e tests
 			return 1, err
 		}
@@ -84,7 +86,8 @@ func outside() (int, error) {
 		return 1, err
 	}
 	code, err := cluster.Enter(variable + "=" + string(text))
-	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) { // there is no namespace for users, or for networks
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) {
+		// there is no namespace for users, or for networks
 		fmt.Fprintln(os.Stderr, "skipped: this machine gives no process a network of its own")
 		return 0, nil
 	}
@@ -112,7 +115,8 @@ func insideOf(m *testing.M) (code int, err error) {
 		Dir: built.Scratch, APIServer: built.APIServer, ControllerManager: built.ControllerManager,
 		Images: map[string]string{
 			"registry.k8s.io/gateway-api/echo-basic": built.Echo, "gateway": built.Gateway,
-			"registry.k8s.io/coredns/coredns": cluster.Pause, // for tests of UDPRoute, which is of no profile that the gateway has
+			// for tests of UDPRoute, which is of no profile that the gateway has
+			"registry.k8s.io/coredns/coredns": cluster.Pause,
 		},
 	})
 	if err != nil {
@@ -122,7 +126,8 @@ func insideOf(m *testing.M) (code int, err error) {
 	if err := cluster.AddBlock("10.100.0.0/16"); err != nil { // the addresses of Gateways
 		return 1, err
 	}
-	if _, err := envtest.InstallCRDs(shared.Config, envtest.CRDInstallOptions{Paths: []string{built.Definitions}}); err != nil {
+	if _, err := envtest.InstallCRDs(shared.Config,
+		envtest.CRDInstallOptions{Paths: []string{built.Definitions}}); err != nil {
 		return 1, err
 	}
 	log.SetLogger(logr.Discard()) // of clients, whose errors the tests say

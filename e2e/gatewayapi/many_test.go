@@ -18,7 +18,8 @@ import (
 // many is how many routes there are.
 const many = 10_000
 
-// A changed route of 10,000 is soon in force, and no request fails meanwhile. The times are written to the log of the test.
+// A changed route of 10,000 is soon in force, and no request fails meanwhile. The times are written to the log of the
+// test.
 func TestManyRoutes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("10,000 routes take a minute to be made")
@@ -46,7 +47,8 @@ func TestManyRoutes(t *testing.T) {
 	eventually(t, "the statuses of the routes are written", func() bool {
 		for n := many - 20; n < many; n++ {
 			var route gatewayv1.HTTPRoute
-			if err := c.Get(t.Context(), types.NamespacedName{Namespace: "many", Name: fmt.Sprint("h", n)}, &route); err != nil || len(route.Status.Parents) == 0 {
+			if err := c.Get(t.Context(), types.NamespacedName{Namespace: "many", Name: fmt.Sprint("h", n)},
+				&route); err != nil || len(route.Status.Parents) == 0 {
 				return false
 			}
 		}
@@ -83,10 +85,12 @@ func routeOf(n int64) *gatewayv1.HTTPRoute {
 			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "front"}}},
 			Hostnames:       []gatewayv1.Hostname{gatewayv1.Hostname(fmt.Sprintf("h%d.example.com", n))},
 			Rules: []gatewayv1.HTTPRouteRule{{
-				Matches: []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Type: &kind, Value: &path}}, {Path: &gatewayv1.HTTPPathMatch{Type: &kind, Value: &root}}},
-				BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{BackendObjectReference: gatewayv1.BackendObjectReference{
-					Name: "echo", Port: &port,
-				}}}},
+				Matches: []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Type: &kind, Value: &path}},
+					{Path: &gatewayv1.HTTPPathMatch{Type: &kind, Value: &root}}},
+				BackendRefs: []gatewayv1.HTTPBackendRef{
+					{BackendRef: gatewayv1.BackendRef{BackendObjectReference: gatewayv1.BackendObjectReference{
+						Name: "echo", Port: &port,
+					}}}},
 			}},
 		},
 	}

@@ -18,7 +18,8 @@ func apply(t *testing.T, text string) {
 	t.Helper()
 	c := newClient(t)
 	for _, o := range parse(t, text) {
-		if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("tests"), client.ForceOwnership); err != nil {
+		if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("tests"),
+			client.ForceOwnership); err != nil {
 			t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
 		}
 	}

@@ -9,9 +9,10 @@ import (
 )
 
 // once has a connection for each request.
-var once = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
-	return http.ErrUseLastResponse
-}}
+var once = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second,
+	CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 
 // fetch asks for a URL, and returns the status and the body. The status is 0 if there was no answer.
 func fetch(t *testing.T, url string) (code int, body string) {

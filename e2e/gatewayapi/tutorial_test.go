@@ -16,8 +16,9 @@ import (
 	"github.com/admission-gateway/gateway/e2e/gatewayapi/cluster"
 )
 
-// TestTutorial follows docs/tutorial-ingress.md, with kubectl: the gateway is installed by its kustomization, with the rights that this
-// gives it. What the page gets from the network is taken from the clone, and from the module of Gateway API.
+// TestTutorial follows docs/tutorial-ingress.md, with kubectl: the gateway is installed by its kustomization, with the
+// rights that this gives it. What the page gets from the network is taken from the clone, and from the module of
+// Gateway API.
 func TestTutorial(t *testing.T) {
 	for _, name := range []string{"sh", "curl", "kubectl"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -50,7 +51,8 @@ exec %[1]s "$@"
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	go balance(ctx, newClient(t))
-	out, err := exec.Command(built.Follow, "-gateway", built.Gateway, "-command", "kubectl="+wrapper, "-env", "KUBECONFIG="+kubeconfig,
+	out, err := exec.Command(built.Follow, "-gateway", built.Gateway, "-command", "kubectl="+wrapper, "-env",
+		"KUBECONFIG="+kubeconfig,
 		filepath.Join(root, "docs", "tutorial-ingress.md")).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -62,7 +64,8 @@ func balance(ctx context.Context, c client.Client) {
 	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		var pods corev1.PodList
 		var service corev1.Service
-		if c.List(ctx, &pods, client.InNamespace("gateway-system")) != nil || len(pods.Items) == 0 || !isReady(&pods.Items[0]) ||
+		if c.List(ctx, &pods, client.InNamespace("gateway-system")) != nil || len(pods.Items) == 0 ||
+			!isReady(&pods.Items[0]) ||
 			c.Get(ctx, types.NamespacedName{Namespace: "gateway-system", Name: "gateway"}, &service) != nil {
 			continue
 		}

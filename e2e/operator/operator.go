@@ -22,8 +22,8 @@ const Namespace = "operator"
 
 const cleanUp = "e2e.example.com/clean-up"
 
-// An Operator reconciles widgets: it says in the status what became of the spec, and holds them with a finalizer until it has
-// cleaned up after them.
+// An Operator reconciles widgets: it says in the status what became of the spec, and holds them with a finalizer until
+// it has cleaned up after them.
 type Operator struct {
 	ctrlclient.Client
 	Reconciled, Cleaned atomic.Int32
@@ -61,7 +61,8 @@ func (o *Operator) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, 
 	denial := o.Update(ctx, greedy)
 	o.Denied.Store(&denial)
 	before := ctrlclient.MergeFrom(widget.DeepCopy())
-	if err := unstructured.SetNestedMap(widget.Object, map[string]any{"replicas": replicas, "phase": "Ready"}, "status"); err != nil {
+	if err := unstructured.SetNestedMap(widget.Object, map[string]any{"replicas": replicas, "phase": "Ready"},
+		"status"); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, o.Status().Patch(ctx, widget, before)

@@ -46,17 +46,21 @@ func (m *maker) odds(n int) bool { return m.random.Intn(n) == 0 }
 
 func (m *maker) selector() any {
 	return m.of(map[string]any{}, map[string]any{"matchLabels": map[string]any{"env": "prod"}},
-		map[string]any{"matchExpressions": []any{map[string]any{"key": m.of("env", "a/b/c", ""), "operator": m.of("In", "Exists", "DoesNotExist", "Like"), "values": m.some(2, "a", "b", "a b")}}},
+		map[string]any{"matchExpressions": []any{map[string]any{"key": m.of("env", "a/b/c", ""),
+			"operator": m.of("In", "Exists", "DoesNotExist", "Like"), "values": m.some(2, "a", "b", "a b")}}},
 		map[string]any{"matchLabels": map[string]any{"env": "not valid!"}})
 }
 
 // rule makes a resource rule.
 func (m *maker) rule(operations ...any) map[string]any {
 	r := map[string]any{
-		"apiGroups": m.some(2, "apps", "", "batch", "*"), "apiVersions": m.some(2, "v1", "v1beta1", "*", ""), "operations": m.some(2, operations...),
-		"resources": m.some(4, "deployments", "*", "*/*", "pods", "pods/exec", "pods/*", "*/status", "*/scale", "pods/status", "deployments/scale", "", "*/exec"),
+		"apiGroups": m.some(2, "apps", "", "batch", "*"), "apiVersions": m.some(2, "v1", "v1beta1", "*", ""),
+		"operations": m.some(2, operations...),
+		"resources": m.some(4, "deployments", "*", "*/*", "pods", "pods/exec", "pods/*", "*/status", "*/scale",
+			"pods/status", "deployments/scale", "", "*/exec"),
 	}
-	for key, valid := range map[string]any{"apiGroups": []any{"apps"}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"deployments"}} {
+	for key, valid := range map[string]any{"apiGroups": []any{"apps"}, "apiVersions": []any{"v1"},
+		"operations": []any{"CREATE"}, "resources": []any{"deployments"}} {
 		if key != "resources" && !m.odds(12) || key == "resources" && m.odds(2) {
 			r[key] = valid
 		}
@@ -99,20 +103,24 @@ func (m *maker) common(spec map[string]any, operations ...any) (hasParams bool) 
 		spec["failurePolicy"] = m.of("Fail", "Ignore", "Never")
 	}
 	if hasParams = m.odds(3); hasParams {
-		spec["paramKind"] = map[string]any{"apiVersion": m.of("v1", "example.com/v1", "a/b/c", "", "/", "v1/", "EXAMPLE/v1", "example.com/1"), "kind": m.of("ConfigMap", "configMap", "Config Map", "")}
+		spec["paramKind"] = map[string]any{"apiVersion": m.of("v1", "example.com/v1", "a/b/c", "", "/", "v1/",
+			"EXAMPLE/v1", "example.com/1"), "kind": m.of("ConfigMap", "configMap", "Config Map", "")}
 	}
 	if m.odds(3) {
-		spec["matchConditions"] = []any{map[string]any{"name": m.of("one", "a/b", "", "-x"), "expression": m.of("object.kind == 'a'", "true", "", " ", "1 + 'a'", "1")},
+		spec["matchConditions"] = []any{map[string]any{"name": m.of("one", "a/b", "", "-x"),
+			"expression": m.of("object.kind == 'a'", "true", "", " ", "1 + 'a'", "1")},
 			map[string]any{"name": m.of("two", "one"), "expression": "has(object.spec)"}}
 	}
 	if m.odds(3) {
-		spec["variables"] = []any{map[string]any{"name": m.of("a", "b", "", "a-b", "for", "1a"), "expression": m.of("object.metadata.name", "1", "", "object.")}}
+		spec["variables"] = []any{map[string]any{"name": m.of("a", "b", "", "a-b", "for", "1a"),
+			"expression": m.of("object.metadata.name", "1", "", "object.")}}
 	}
 	return hasParams
 }
 
 func (m *maker) object(kind, version string, spec map[string]any) map[string]any {
-	return map[string]any{"apiVersion": "admissionregistration.k8s.io/" + version, "kind": kind, "metadata": map[string]any{"name": "p"}, "spec": spec}
+	return map[string]any{"apiVersion": "admissionregistration.k8s.io/" + version, "kind": kind,
+		"metadata": map[string]any{"name": "p"}, "spec": spec}
 }
 
 // validating makes a ValidatingAdmissionPolicy.
@@ -120,7 +128,8 @@ func (m *maker) validating() map[string]any {
 	spec := map[string]any{}
 	hasParams := m.common(spec, "CREATE", "UPDATE", "DELETE", "CONNECT", "*", "PATCH")
 	if !m.odds(10) {
-		v := map[string]any{"expression": m.of("object.metadata.name != 'a'", "has(object.spec)", "", " ", "1", "object.", "variables.a == 'b'")}
+		v := map[string]any{"expression": m.of("object.metadata.name != 'a'", "has(object.spec)", "", " ", "1",
+			"object.", "variables.a == 'b'")}
 		if hasParams && m.odds(2) {
 			v["expression"] = "params == null || has(params.data)"
 		}
@@ -136,7 +145,8 @@ func (m *maker) validating() map[string]any {
 		spec["validations"] = []any{v}
 	}
 	if m.odds(4) {
-		spec["auditAnnotations"] = []any{map[string]any{"key": m.of("k", "a.b", "a/b", "", "k!"), "valueExpression": m.of("object.metadata.name", "", "1", "null")},
+		spec["auditAnnotations"] = []any{map[string]any{"key": m.of("k", "a.b", "a/b", "", "k!"),
+			"valueExpression": m.of("object.metadata.name", "", "1", "null")},
 			map[string]any{"key": m.of("l", "k"), "valueExpression": "'a'"}}
 	}
 	return m.object("ValidatingAdmissionPolicy", m.of("v1", "v1beta1").(string), spec)
@@ -184,7 +194,8 @@ func (m *maker) binding(kind, version string) map[string]any {
 		spec["matchResources"] = m.match(false, "CREATE", "UPDATE", "*", "DELETE")
 	}
 	if kind == "ValidatingAdmissionPolicy" {
-		spec["validationActions"] = m.of([]any{"Deny"}, []any{"Warn", "Audit"}, []any{"Deny", "Warn"}, []any{}, []any{"Deny", "Deny"}, []any{"Log"})
+		spec["validationActions"] = m.of([]any{"Deny"}, []any{"Warn", "Audit"}, []any{"Deny", "Warn"}, []any{},
+			[]any{"Deny", "Deny"}, []any{"Log"})
 	}
 	return m.object(kind+"Binding", version, spec)
 }
@@ -246,7 +257,8 @@ func TestPoliciesAreAcceptedAsByKubernetes(t *testing.T) {
 				want = append(want, err.Error())
 			}
 		}
-		if err := os.WriteFile(filepath.Join(dir, "p.yaml"), []byte(strings.Join(texts, "\n---\n")), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "p.yaml"), []byte(strings.Join(texts, "\n---\n")),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, found := policies.Load([]string{dir})

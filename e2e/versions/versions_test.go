@@ -1,4 +1,5 @@
-// Package versions holds the gateway's conversion between versions of Kubernetes' own kinds against kube-apiserver's own.
+// Package versions holds the gateway's conversion between versions of Kubernetes' own kinds against kube-apiserver's
+// own.
 package versions
 
 import (
@@ -47,7 +48,8 @@ type pair struct {
 func pairs() (all []pair) {
 	kinds := map[schema.GroupKind][]schema.GroupVersionKind{}
 	for kind, of := range legacyscheme.Scheme.AllKnownTypes() {
-		if _, isObject := reflect.New(of).Interface().(metav1.Object); isObject && kind.Version != runtime.APIVersionInternal {
+		if _, isObject := reflect.New(of).Interface().(metav1.Object); isObject &&
+			kind.Version != runtime.APIVersionInternal {
 			kinds[kind.GroupKind()] = append(kinds[kind.GroupKind()], kind)
 		}
 	}
@@ -66,7 +68,8 @@ func pairs() (all []pair) {
 			}
 		}
 	}
-	core, modern := schema.GroupVersionResource{Version: "v1", Resource: "events"}, schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
+	core, modern := schema.GroupVersionResource{Version: "v1", Resource: "events"},
+		schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
 	all = append(all, pair{core, modern, "Event"}, pair{modern, core, "Event"})
 	slices.SortFunc(all, func(a, b pair) int {
 		return strings.Compare(a.from.String()+a.to.String(), b.from.String()+b.to.String())
@@ -102,7 +105,8 @@ func TestAsTheServer(t *testing.T) {
 	}
 	for _, p := range all {
 		t.Run(p.from.Resource+"/"+p.from.Version+" to "+p.to.Version, func(t *testing.T) {
-			made := fuzzer.FuzzerFor(fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, funcs), rand.NewSource(1), legacyscheme.Codecs)
+			made := fuzzer.FuzzerFor(fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, funcs), rand.NewSource(1),
+				legacyscheme.Codecs)
 			for i := range rounds {
 				from, err := legacyscheme.Scheme.New(p.from.GroupVersion().WithKind(p.kind))
 				if err != nil {
@@ -136,7 +140,8 @@ func served(t *testing.T, o runtime.Object, to schema.GroupVersionResource, kind
 	if kind == "Event" {
 		group = "" // of both groups, inside the server
 	}
-	internal, err := legacyscheme.Scheme.New(schema.GroupVersionKind{Group: group, Version: runtime.APIVersionInternal, Kind: kind})
+	internal, err := legacyscheme.Scheme.New(schema.GroupVersionKind{Group: group, Version: runtime.APIVersionInternal,
+		Kind: kind})
 	if err != nil {
 		t.Fatal(err)
 	}

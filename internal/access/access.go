@@ -1,6 +1,6 @@
 // Package access asks Kubernetes API servers what users may do, by SubjectAccessReviews that the gateway's own account
-// makes, and by SelfSubjectAccessReviews that are made with a client's own credentials. Answers are remembered for a short
-// while, a yes and a no alike, and equal questions are asked once at a time.
+// makes, and by SelfSubjectAccessReviews that are made with a client's own credentials. Answers are remembered for a
+// short while, a yes and a no alike, and equal questions are asked once at a time.
 package access
 
 import (
@@ -136,8 +136,8 @@ const (
 	WhoTarget     = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 )
 
-// Subject is the question whether the user of the attributes may do what they say, asked by the gateway's own account. The
-// server is any comparable value that stands for the one that post asks.
+// Subject is the question whether the user of the attributes may do what they say, asked by the gateway's own account.
+// The server is any comparable value that stands for the one that post asks.
 func (r *Reviews) Subject(server any, post Post, about authorizer.Attributes) (*Question, error) {
 	return r.question(server, nil, post, SubjectTarget, subjectReview(about), readSubject)
 }
@@ -155,7 +155,8 @@ func (r *Reviews) Who(server any, credentials []byte, post Post) (*Question, err
 	return r.question(server, credentials, post, WhoTarget, review, readWho)
 }
 
-func (r *Reviews) question(server any, credentials []byte, post Post, target string, review any, read func([]byte) (Answer, error)) (*Question, error) {
+func (r *Reviews) question(server any, credentials []byte, post Post, target string, review any,
+	read func([]byte) (Answer, error)) (*Question, error) {
 	body, err := json.Marshal(review)
 	if err != nil {
 		return nil, err
@@ -234,8 +235,8 @@ func (c *call) wait(ctx context.Context) (Answer, error) {
 	}
 }
 
-// ask asks the server. The time limit is the question's own, so that one impatient client does not spoil it for others. The
-// question is in the trace of the client that came first.
+// ask asks the server. The time limit is the question's own, so that one impatient client does not spoil it for others.
+// The question is in the trace of the client that came first.
 func (r *Reviews) ask(ctx context.Context, q *Question, c *call, slots chan struct{}) {
 	c.answer, c.err = unknown, ErrBusy
 	var asked time.Time
@@ -249,7 +250,8 @@ func (r *Reviews) ask(ctx context.Context, q *Question, c *call, slots chan stru
 	defer close(c.done)
 	delete(r.active, q.key)
 	var refusal *Refusal
-	if c.err != nil && !(errors.As(c.err, &refusal) && (refusal.Code == http.StatusUnauthorized || refusal.Code == http.StatusForbidden)) ||
+	if c.err != nil && !(errors.As(c.err, &refusal) &&
+		(refusal.Code == http.StatusUnauthorized || refusal.Code == http.StatusForbidden)) ||
 		len(c.answer.Reason) > maxText || len(c.answer.User) > maxText {
 		return
 	}
@@ -303,7 +305,8 @@ var errBothWays = errors.New("the backend both allowed and denied it")
 // readSubject reads the status that all reviews of access have.
 func readSubject(body []byte) (Answer, error) {
 	var review authorizationv1.SubjectAccessReview
-	if err := json.Unmarshal(body, &review); err != nil || review.Kind != "SubjectAccessReview" && review.Kind != "SelfSubjectAccessReview" {
+	if err := json.Unmarshal(body, &review); err != nil || review.Kind != "SubjectAccessReview" &&
+		review.Kind != "SelfSubjectAccessReview" {
 		return unknown, errNotJSON
 	}
 	switch s := review.Status; {
@@ -320,7 +323,8 @@ func readSubject(body []byte) (Answer, error) {
 
 func readWho(body []byte) (Answer, error) {
 	var review authenticationv1.SelfSubjectReview
-	if err := json.Unmarshal(body, &review); err != nil || review.Kind != "SelfSubjectReview" || review.Status.UserInfo.Username == "" {
+	if err := json.Unmarshal(body, &review); err != nil || review.Kind != "SelfSubjectReview" ||
+		review.Status.UserInfo.Username == "" {
 		return unknown, errNotJSON
 	}
 	return Answer{Verdict: authorizer.DecisionAllow, User: review.Status.UserInfo.Username}, nil

@@ -83,7 +83,8 @@ const (
 // web returns the attributes of a create by a user with this name.
 func web(name string) *authorizer.AttributesRecord {
 	return &authorizer.AttributesRecord{
-		User: &user.DefaultInfo{Name: name}, Verb: "create", ResourceRequest: true, APIGroup: "apps", APIVersion: "v1", Resource: "deployments", Namespace: "team-a",
+		User: &user.DefaultInfo{Name: name}, Verb: "create", ResourceRequest: true, APIGroup: "apps", APIVersion: "v1",
+		Resource: "deployments", Namespace: "team-a",
 	}
 }
 
@@ -98,8 +99,10 @@ func must(q *Question, err error) *Question {
 func TestQuestions(t *testing.T) {
 	s, r := &server{code: 201, body: yes}, New()
 	about := web("jane")
-	about.User = &user.DefaultInfo{Name: "jane", UID: "u1", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}}
-	for _, q := range []*Question{must(r.Subject(s, s.post, about)), must(r.Self(s, []byte("c"), s.post, about)), must(r.Who(s, []byte("c"), s.post))} {
+	about.User = &user.DefaultInfo{Name: "jane", UID: "u1", Groups: []string{"g"},
+		Extra: map[string][]string{"k": {"v"}}}
+	for _, q := range []*Question{must(r.Subject(s, s.post, about)), must(r.Self(s, []byte("c"), s.post, about)),
+		must(r.Who(s, []byte("c"), s.post))} {
 		_, _ = r.Ask(context.Background(), q)
 	}
 	const attributes = `"spec":{"resourceAttributes":{"namespace":"team-a","verb":"create","group":"apps","version":"v1","resource":"deployments"}`
@@ -115,8 +118,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestRemembered: an answer counts for ten seconds from when it was asked for, and so does that a question may not be asked;
-// any other error is asked about again.
+// TestRemembered: an answer counts for ten seconds from when it was asked for, and so does that a question may not be
+// asked; any other error is asked about again.
 func TestRemembered(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
@@ -129,15 +132,19 @@ func TestRemembered(t *testing.T) {
 		{"yes", yes, 201, nil, "Allow  <nil>", true, false},
 		{"no", no, 200, nil, "NoOpinion no role <nil>", true, true},
 		{"denied", denied, 201, nil, "Deny by rule <nil>", true, true},
-		{"both", `{"kind":"SubjectAccessReview","status":{"allowed":true,"denied":true}}`, 201, nil, "Deny  the backend both allowed and denied it", false, false},
+		{"both", `{"kind":"SubjectAccessReview","status":{"allowed":true,"denied":true}}`, 201, nil,
+			"Deny  the backend both allowed and denied it", false, false},
 		{"may not be asked", nothing, 403, nil, "NoOpinion  the backend answered 403 Forbidden: add {apiGroups: [\"authorization.k8s.io\"], resources: [\"subjectaccessreviews\"], verbs: [\"create\"]} to the role of the gateway's own account", true, false},
 		{"no such user", nothing, 401, nil, "NoOpinion  the backend answered 401 Unauthorized", true, false},
 		{"no such API", nothing, 404, nil, "NoOpinion  the backend answered 404 Not Found", false, false},
 		{"no code of HTTP", nothing, 599, nil, "NoOpinion  the backend answered 599", false, false},
-		{"something else", `{"kind":"Widget","status":{"allowed":true}}`, 201, nil, "NoOpinion  the backend's answer cannot be read", false, false},
+		{"something else", `{"kind":"Widget","status":{"allowed":true}}`, 201, nil,
+			"NoOpinion  the backend's answer cannot be read", false, false},
 		{"nonsense", "x", 201, nil, "NoOpinion  the backend's answer cannot be read", false, false},
-		{"down", nothing, 0, errors.New("the backend cannot be reached"), "NoOpinion  the backend cannot be reached", false, false},
-		{"a reason beyond all bounds", `{"kind":"SubjectAccessReview","status":{"reason":"` + strings.Repeat("x", maxText+1) + `"}}`, 201, nil,
+		{"down", nothing, 0, errors.New("the backend cannot be reached"), "NoOpinion  the backend cannot be reached",
+			false, false},
+		{"a reason beyond all bounds", `{"kind":"SubjectAccessReview","status":{"reason":"` +
+			strings.Repeat("x", maxText+1) + `"}}`, 201, nil,
 			"NoOpinion " + strings.Repeat("x", maxText+1) + " <nil>", false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -184,11 +191,15 @@ func TestApart(t *testing.T) {
 		return must(r.Subject(s, s.post, about))
 	}
 	questions := []*Question{
-		must(r.Subject(s, s.post, web("jane"))), must(r.Subject(s, s.post, web("joe"))), must(r.Subject(other, other.post, web("jane"))),
+		must(r.Subject(s, s.post, web("jane"))), must(r.Subject(s, s.post, web("joe"))),
+		must(r.Subject(other, other.post, web("jane"))),
 		must(r.Self(s, []byte("a"), s.post, web("jane"))), must(r.Self(s, []byte("b"), s.post, web("jane"))),
 		must(r.Who(s, []byte("a"), s.post)), must(r.Who(s, []byte("b"), s.post)),
 		change(func(a *authorizer.AttributesRecord) { a.User = &user.DefaultInfo{Name: "jane", UID: "u"} }),
-		change(func(a *authorizer.AttributesRecord) { a.User = &user.DefaultInfo{Name: "jane", Groups: []string{"g"}} }),
+		change(func(a *authorizer.AttributesRecord) {
+			a.User = &user.DefaultInfo{Name: "jane",
+				Groups: []string{"g"}}
+		}),
 		change(func(a *authorizer.AttributesRecord) {
 			a.User = &user.DefaultInfo{Name: "jane", Extra: map[string][]string{"k": {"v"}}}
 		}),
@@ -215,7 +226,8 @@ func TestApart(t *testing.T) {
 
 // TestWho: a name, or an error.
 func TestWho(t *testing.T) {
-	for body, want := range map[string]string{asJane: "jane <nil>", nobody: " the backend's answer cannot be read", "x": " the backend's answer cannot be read"} {
+	for body, want := range map[string]string{asJane: "jane <nil>", nobody: " the backend's answer cannot be read",
+		"x": " the backend's answer cannot be read"} {
 		s, r := &server{code: 201, body: body}, New()
 		a, err := r.Ask(context.Background(), must(r.Who(s, []byte("c"), s.post)))
 		if got := fmt.Sprint(a.User, " ", err); got != want || r.Refuses() {

@@ -26,12 +26,14 @@ func selfReview(about authorizer.Attributes) *authorizationv1.SelfSubjectAccessR
 }
 
 // attributesOf returns the attributes of a request for a review.
-func attributesOf(about authorizer.Attributes) (*authorizationv1.ResourceAttributes, *authorizationv1.NonResourceAttributes) {
+func attributesOf(
+	about authorizer.Attributes) (*authorizationv1.ResourceAttributes, *authorizationv1.NonResourceAttributes) {
 	if !about.IsResourceRequest() {
 		return nil, &authorizationv1.NonResourceAttributes{Path: about.GetPath(), Verb: about.GetVerb()}
 	}
 	r := &authorizationv1.ResourceAttributes{
-		Namespace: about.GetNamespace(), Verb: about.GetVerb(), Group: about.GetAPIGroup(), Version: about.GetAPIVersion(),
+		Namespace: about.GetNamespace(), Verb: about.GetVerb(), Group: about.GetAPIGroup(),
+		Version:  about.GetAPIVersion(),
 		Resource: about.GetResource(), Subresource: about.GetSubresource(), Name: about.GetName(),
 	}
 	if fields := fieldRequirements(about); len(fields) > 0 {

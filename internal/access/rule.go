@@ -11,7 +11,8 @@ import (
 )
 
 // infos reads requests as the API server does.
-var infos = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+var infos = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+	GrouplessAPIPrefixes: sets.NewString("api")}
 
 // InfoOf returns what the API server authorizes of a request.
 func InfoOf(method string, at *url.URL) (*request.RequestInfo, error) {
@@ -31,7 +32,8 @@ func RuleOf(method, target string) (status.AccessRule, bool) {
 	return status.AccessRule{Group: i.APIGroup, Resource: i.Resource, Subresource: i.Subresource, Verb: i.Verb}, true
 }
 
-// Lacking returns what is to be added to the message about a request that the server did not let the gateway's own account make.
+// Lacking returns what is to be added to the message about a request that the server did not let the gateway's own
+// account make.
 func Lacking(code int, method, target string) string {
 	rule, is := RuleOf(method, target)
 	if code != http.StatusForbidden || !is {

@@ -16,10 +16,14 @@ func TestRuleOf(t *testing.T) {
 	}{
 		{"GET", "/api/v1/namespaces/a/pods/b", status.AccessRule{Resource: "pods", Verb: "get"}, true},
 		{"GET", "/api/v1/namespaces/a", status.AccessRule{Resource: "namespaces", Verb: "get"}, true},
-		{"GET", "/apis/apps/v1/deployments?limit=500", status.AccessRule{Group: "apps", Resource: "deployments", Verb: "list"}, true},
-		{"GET", "/apis/apps/v1/deployments?watch=true", status.AccessRule{Group: "apps", Resource: "deployments", Verb: "watch"}, true},
-		{"GET", "/apis/apps/v1/namespaces/a/deployments/b/scale", status.AccessRule{Group: "apps", Resource: "deployments", Subresource: "scale", Verb: "get"}, true},
-		{"POST", SubjectTarget, status.AccessRule{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verb: "create"}, true},
+		{"GET", "/apis/apps/v1/deployments?limit=500",
+			status.AccessRule{Group: "apps", Resource: "deployments", Verb: "list"}, true},
+		{"GET", "/apis/apps/v1/deployments?watch=true",
+			status.AccessRule{Group: "apps", Resource: "deployments", Verb: "watch"}, true},
+		{"GET", "/apis/apps/v1/namespaces/a/deployments/b/scale",
+			status.AccessRule{Group: "apps", Resource: "deployments", Subresource: "scale", Verb: "get"}, true},
+		{"POST", SubjectTarget, status.AccessRule{Group: "authorization.k8s.io", Resource: "subjectaccessreviews",
+			Verb: "create"}, true},
 		{"GET", "/version", status.AccessRule{}, false},
 		{"GET", "version", status.AccessRule{}, false},
 	} {

@@ -56,8 +56,8 @@ func (r *Refusal) link() string {
 	return inForceLink(r.Method, path)
 }
 
-// inForceLink is the address of the playground with the policies in force and a request. The fragment is what the script of
-// the page reads: its letters need no escape.
+// inForceLink is the address of the playground with the policies in force and a request. The fragment is what the
+// script of the page reads: its letters need no escape.
 func inForceLink(method, path string) string {
 	question, _ := json.Marshal(struct { // of texts
 		InForce bool   `json:"inForce"`

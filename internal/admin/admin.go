@@ -1,8 +1,8 @@
 // Package admin is the listener for operators: health, metrics, the active policies, the backends and
 // a page that shows all of it. It is never the public one: what it says is not for clients.
 //
-// fasthttp.Server serves it, with its workers, its reading of requests and its shutdown. Requests to this listener go to
-// no other server, so it does no harm that fasthttp reads leniently what another server may read differently.
+// fasthttp.Server serves it, with its workers, its reading of requests and its shutdown. Requests to this listener go
+// to no other server, so it does no harm that fasthttp reads leniently what another server may read differently.
 package admin
 
 import (

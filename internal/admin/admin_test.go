@@ -71,7 +71,8 @@ func (c client) get(method, target string) answer {
 
 func (c client) getFrom(method, host, target string) answer {
 	c.t.Helper()
-	got, header := c.send(method, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", method, target, host))
+	got, header := c.send(method, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", method, target,
+		host))
 	got.ContentType = header.Get("Content-Type")
 	return got
 }
@@ -129,7 +130,8 @@ func TestHealth(t *testing.T) {
 	expect("/readyz/nothing", answer{404, jsonT, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"/readyz has no check 'nothing'","reason":"NotFound","code":404}` + "\n"})
 	listener = nil
 	expect("/readyz", answer{200, text, "ok\n"})
-	expect("/readyz?verbose", answer{200, text, "[+]policies ok\n[+]listener ok\n[+]draining ok\nreadyz check passed\n"})
+	expect("/readyz?verbose",
+		answer{200, text, "[+]policies ok\n[+]listener ok\n[+]draining ok\nreadyz check passed\n"})
 	age, checked := time.Duration(0), error(nil)
 	aged := serve(t, admin.New(admin.Options{Ready: []admin.Check{
 		{Name: "cluster", Probe: func() error { return checked }, Age: func() time.Duration { return age }},
@@ -141,10 +143,12 @@ func TestHealth(t *testing.T) {
 	}{
 		{0, nil, "[+]cluster ok\n"},
 		{12*time.Second + 900*time.Millisecond, nil, "[+]cluster ok (last known to be right 12 s ago)\n"},
-		{90 * time.Second, admin.Warning{Err: errors.New("it is silent")}, "[+]cluster ok, but: it is silent (last known to be right 90 s ago)\n"},
+		{90 * time.Second, admin.Warning{Err: errors.New("it is silent")},
+			"[+]cluster ok, but: it is silent (last known to be right 90 s ago)\n"},
 	} {
 		age, checked = test.age, test.checked
-		if got, want := aged.get("GET", "/readyz?verbose"), (answer{200, text, test.want + "[+]draining ok\nreadyz check passed\n"}); got != want {
+		if got, want := aged.get("GET", "/readyz?verbose"),
+			(answer{200, text, test.want + "[+]draining ok\nreadyz check passed\n"}); got != want {
 			t.Errorf("%+v, not %+v", got, want)
 		}
 	}
@@ -165,7 +169,8 @@ func TestPages(t *testing.T) {
 				Files: []admin.PolicyFile{{Path: "demo/limits.yaml", Objects: []admin.PolicyObject{
 					{APIVersion: "admission-gateway.io/v1alpha1", Kind: "RateLimitPolicy", Name: "per-client"},
 				}}},
-				LastFailure: &admin.Failure{Time: time.Unix(1_700_000_060, 0).UTC(), Findings: []string{"demo/limits.yaml:3: spec.requests: must be an integer"}},
+				LastFailure: &admin.Failure{Time: time.Unix(1_700_000_060, 0).UTC(),
+					Findings: []string{"demo/limits.yaml:3: spec.requests: must be an integer"}},
 			}
 		},
 		Upstreams: func() admin.Upstreams {
@@ -173,9 +178,12 @@ func TestPages(t *testing.T) {
 			return admin.Upstreams{Upstreams: []admin.Upstream{{
 				Name: "orders", Circuit: "Closed", Connections: 3, IdleConnections: 1, Retries: 4, Ejections: 1,
 				Endpoints: []admin.Endpoint{
-					{Address: "10.0.0.1:9000", Host: "orders.example.com:9000", Status: "Ready", Connections: 3, RequestsInFlight: 2},
-					{Address: "10.0.0.2:9000", Host: "orders.example.com:9000", Status: "Ejected", EjectedUntil: &until, ConsecutiveFailures: 5},
-					{Address: "10.0.0.3:9000", Host: "orders.example.com:9000", Status: "Unhealthy", HealthCheck: "the answer has the status 500"},
+					{Address: "10.0.0.1:9000", Host: "orders.example.com:9000", Status: "Ready", Connections: 3,
+						RequestsInFlight: 2},
+					{Address: "10.0.0.2:9000", Host: "orders.example.com:9000", Status: "Ejected", EjectedUntil: &until,
+						ConsecutiveFailures: 5},
+					{Address: "10.0.0.3:9000", Host: "orders.example.com:9000", Status: "Unhealthy",
+						HealthCheck: "the answer has the status 500"},
 				},
 				UnresolvedNames: []admin.UnresolvedName{{Host: "more.example.com:80", Message: "no such host"}},
 			}}}
@@ -284,12 +292,17 @@ func TestHeads(t *testing.T) {
 		method, target string
 		want           map[string]string
 	}{
-		{"GET", "/livez", map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Length": "3", "Content-Type": text}},
-		{"HEAD", "/livez", map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Length": "3", "Content-Type": text}},
-		{"HEAD", "/policies", map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Length": "91", "Content-Type": jsonT}},
-		{"DELETE", "/policies", map[string]string{"Allow": "GET, HEAD", "Content-Length": "189", "Content-Type": jsonT}},
+		{"GET", "/livez", map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+			"Content-Length": "3", "Content-Type": text}},
+		{"HEAD", "/livez", map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+			"Content-Length": "3", "Content-Type": text}},
+		{"HEAD", "/policies", map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+			"Content-Length": "91", "Content-Type": jsonT}},
+		{"DELETE", "/policies", map[string]string{"Allow": "GET, HEAD", "Content-Length": "189",
+			"Content-Type": jsonT}},
 	} {
-		_, header := c.send(test.method, test.method+" "+test.target+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		_, header := c.send(test.method, test.method+" "+test.target+
+			" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 		if header.Get("Date") == "" {
 			t.Errorf("%s %s has no Date", test.method, test.target)
 		}
@@ -314,7 +327,8 @@ func TestUnreadable(t *testing.T) {
 		code    int
 		message string
 	}{
-		{"GET /livez" + head + strings.Repeat("x", 16<<10-len("GET /livez"+head)), 431, "the head of a request to the admin listener may have 16384 bytes"},
+		{"GET /livez" + head + strings.Repeat("x", 16<<10-len("GET /livez"+head)), 431,
+			"the head of a request to the admin listener may have 16384 bytes"},
 		{"POST /livez" + head + "Content-Length: 16385\r\n\r\n", 413, "the body of a request to the admin listener may have 16384 bytes, and a question to the playground 131072"},
 		{"GET /livez HTTP/1.1\r\n\r\n", 400, "the admin listener cannot read the request"},
 		{"GET /livez" + head + "Host: localhost\r\n\r\n", 400, "the admin listener cannot read the request"},
@@ -350,8 +364,9 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestHealthHasAPlace: health is answered whatever other clients of the listener do: they send a part of a head, wait after an
-// answer, or read none of it. Pages have fewer places than there are, and all that wait for a page beyond them are told.
+// TestHealthHasAPlace: health is answered whatever other clients of the listener do: they send a part of a head, wait
+// after an answer, or read none of it. Pages have fewer places than there are, and all that wait for a page beyond them
+// are told.
 func TestHealthHasAPlace(t *testing.T) {
 	const others = 600
 	large := strings.Repeat("a", 8<<20) // more than sockets keep

@@ -12,10 +12,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/descriptors"
 )
 
-// connSlots has the connections to the listener. Health must be answered whatever other clients do, and which page a connection
-// is for is known once its first head was read. So a new connection always gets a place: if there is none, the connection that
-// waits longest for its next request, or for its head to be complete, gives up its own. Pages other than health keep
-// their places until they are answered, and may not have all of them.
+// connSlots has the connections to the listener. Health must be answered whatever other clients do, and which page a
+// connection is for is known once its first head was read. So a new connection always gets a place: if there is none,
+// the connection that waits longest for its next request, or for its head to be complete, gives up its own. Pages other
+// than health keep their places until they are answered, and may not have all of them.
 type connSlots struct {
 	descriptors.Listener
 
@@ -37,9 +37,10 @@ type connSlot struct {
 
 func newConnSlots(l net.Listener, log *slog.Logger) *connSlots {
 	p := &connSlots{all: map[*connSlot]struct{}{}}
-	p.Listener = descriptors.Listener{Listener: l, Failed: func(error) { p.giveUp() }, Tell: func(cause error, times int) {
-		log.Warn("a connection to the admin listener could not be accepted", "cause", cause, "times", times)
-	}}
+	p.Listener = descriptors.Listener{Listener: l, Failed: func(error) { p.giveUp() },
+		Tell: func(cause error, times int) {
+			log.Warn("a connection to the admin listener could not be accepted", "cause", cause, "times", times)
+		}}
 	return p
 }
 
@@ -72,7 +73,8 @@ func (p *connSlots) giveUp() {
 func (p *connSlots) giveUpOne() {
 	var oldest *connSlot
 	for one := range p.all {
-		if oldest == nil || !one.isPrivate && oldest.isPrivate || one.isPrivate == oldest.isPrivate && one.since.Before(oldest.since) {
+		if oldest == nil || !one.isPrivate && oldest.isPrivate || one.isPrivate == oldest.isPrivate &&
+			one.since.Before(oldest.since) {
 			oldest = one
 		}
 	}

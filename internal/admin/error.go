@@ -31,12 +31,14 @@ func refuse(ctx *fasthttp.RequestCtx, err error) {
 		// The connection cannot be written by TLS, which this client does not speak.
 		_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nthe client sent an HTTP request to an HTTPS server\n")
 	case errors.As(err, &large):
-		writeError(ctx, status.Coded(http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the head of a request to the admin listener may have %d bytes", maxHeadBytes)))
+		writeError(ctx, status.Coded(http.StatusRequestHeaderFieldsTooLarge,
+			fmt.Sprintf("the head of a request to the admin listener may have %d bytes", maxHeadBytes)))
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		writeError(ctx, status.Coded(http.StatusRequestEntityTooLarge, fmt.Sprintf(
 			"the body of a request to the admin listener may have %d bytes, and a question to the playground %d", maxBodyBytes, maxQuestionBytes)))
 	case errors.As(err, &late) && late.Timeout():
-		writeError(ctx, status.Coded(http.StatusRequestTimeout, fmt.Sprintf("the request did not arrive within %d seconds", int(readTimeout.Seconds()))))
+		writeError(ctx, status.Coded(http.StatusRequestTimeout,
+			fmt.Sprintf("the request did not arrive within %d seconds", int(readTimeout.Seconds()))))
 	default:
 		writeError(ctx, status.Coded(http.StatusBadRequest, "the admin listener cannot read the request"))
 	}

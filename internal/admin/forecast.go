@@ -14,7 +14,8 @@ type Forecast struct {
 	About *RequestResource `json:"about,omitempty"`
 	// Stages are the steps that requests of the operation pass, in their order.
 	Stages []string `json:"stages,omitempty"`
-	// Preconditions says who compares preconditions now; nil if that does not depend on what the backend was seen to do.
+	// Preconditions says who compares preconditions now; nil if that does not depend on what the backend was seen to
+	// do.
 	Preconditions *Preconditions `json:"preconditions,omitempty"`
 	// Policies are in the order in which they run: mutating ones, conventions, validating ones. Policies
 	// that run for no request at all come last.

@@ -14,8 +14,8 @@ import (
 
 // hosts are the names by which the listener may be addressed, in lower case. A page of another origin can point
 // a name of its own at this listener's address (DNS rebinding), and then reads what the listener answers as if
-// it were its own. IP literals cannot be pointed anywhere, nor can localhost. Names below localhost, and localhost with a
-// dot at its end, are for DNS to say in some browsers and resolvers.
+// it were its own. IP literals cannot be pointed anywhere, nor can localhost. Names below localhost, and localhost with
+// a dot at its end, are for DNS to say in some browsers and resolvers.
 type hosts map[string]bool
 
 func newHosts(names []string) hosts {
@@ -68,6 +68,7 @@ func (h hosts) ask(ctx *fasthttp.RequestCtx) (string, bool) {
 // misdirected says that this server does not answer for that host (421); 403 would send operators to
 // look for missing rights.
 func misdirected(host string) *status.Error {
-	return status.Coded(http.StatusMisdirectedRequest, "the admin listener does not answer for the host '"+quote.Clip(host, quote.MaxHost)+
+	return status.Coded(http.StatusMisdirectedRequest, "the admin listener does not answer for the host '"+
+		quote.Clip(host, quote.MaxHost)+
 		"': ask it by an IP address or as localhost, or name the host in `admin.hosts` of the configuration")
 }

@@ -18,7 +18,8 @@ func TestHosts(t *testing.T) {
 	}))
 	pages := []string{"/metrics", "/policies", "/upstreams"}
 	for _, host := range []string{
-		"127.0.0.1", "127.0.0.1:8081", "10.1.2.3:8081", "[::1]", "[::1]:8081", "[fe80::1]:1", "localhost", "LOCALHOST:8081", "tools.localhost", "Tools.LOCALHOST.:8081",
+		"127.0.0.1", "127.0.0.1:8081", "10.1.2.3:8081", "[::1]", "[::1]:8081", "[fe80::1]:1", "localhost",
+		"LOCALHOST:8081", "tools.localhost", "Tools.LOCALHOST.:8081",
 		"gateway-admin.team-a.svc", "gateway-admin.team-a.svc:8081", "Gateway-Admin.team-a.SVC.",
 	} {
 		for _, page := range append(pages, "/livez", "/readyz", "/readyz/draining") {
@@ -31,11 +32,15 @@ func TestHosts(t *testing.T) {
 		}
 	}
 	for _, host := range []string{
-		"attacker.example", "attacker.example:8081", "127.0.0.1.attacker.example", "localhost.attacker.example", "notlocalhost", ":8081", "team-a.svc",
-		"gateway-admin.team-a.svc.attacker.example", "app.localhost", "a.localhost:8081", "a.tools.localhost", "localhost.", "LOCALHOST.", "localhost.:8081", "localhost..", ".localhost", "tools.localhost..", "127.0.0.1.", "0x7f.1", "2130706433", "127.1", strings.Repeat("a", 300),
+		"attacker.example", "attacker.example:8081", "127.0.0.1.attacker.example", "localhost.attacker.example",
+		"notlocalhost", ":8081", "team-a.svc",
+		"gateway-admin.team-a.svc.attacker.example", "app.localhost", "a.localhost:8081", "a.tools.localhost",
+		"localhost.", "LOCALHOST.", "localhost.:8081", "localhost..", ".localhost", "tools.localhost..", "127.0.0.1.",
+		"0x7f.1", "2130706433", "127.1", strings.Repeat("a", 300),
 	} {
 		for _, page := range append(pages, "/", "/debug") {
-			if got := c.getFrom("GET", host, page); got.Code != 421 || strings.Contains(got.Body, "generation") || len(got.Body) > 600 {
+			if got := c.getFrom("GET", host, page); got.Code != 421 || strings.Contains(got.Body, "generation") ||
+				len(got.Body) > 600 {
 				t.Errorf("GET %s of '%s' answered %+v", page, host, got)
 			}
 		}
@@ -51,9 +56,12 @@ func TestHosts(t *testing.T) {
 		}
 	}
 	for _, request := range []string{
-		"GET http://localhost/policies HTTP/1.1\r\nHost: attacker.example", "GET http://attacker.example/policies HTTP/1.1\r\nHost: localhost",
-		"GET //localhost/policies HTTP/1.1\r\nHost: attacker.example", "GET x://localhost/policies HTTP/1.1\r\nHost: attacker.example",
-		"GET /livez/../policies HTTP/1.1\r\nHost: attacker.example", "GET /livez/%2e%2e/policies HTTP/1.1\r\nHost: attacker.example",
+		"GET http://localhost/policies HTTP/1.1\r\nHost: attacker.example",
+		"GET http://attacker.example/policies HTTP/1.1\r\nHost: localhost",
+		"GET //localhost/policies HTTP/1.1\r\nHost: attacker.example",
+		"GET x://localhost/policies HTTP/1.1\r\nHost: attacker.example",
+		"GET /livez/../policies HTTP/1.1\r\nHost: attacker.example",
+		"GET /livez/%2e%2e/policies HTTP/1.1\r\nHost: attacker.example",
 		"GET /policies?x=://localhost/ HTTP/1.1\r\nHost: attacker.example", "GET /policies HTTP/1.0\r\nX: x",
 	} {
 		if got, _ := c.send("GET", request+"\r\nConnection: close\r\n\r\n"); got.Code != 421 {

@@ -12,12 +12,14 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// statusPolicy and playgroundPolicy are the Content-Security-Policy of the pages: a browser loads and runs nothing that is
-// not on the page itself, and the script of the playground asks this server alone.
+// statusPolicy and playgroundPolicy are the Content-Security-Policy of the pages: a browser loads and runs nothing that
+// is not on the page itself, and the script of the playground asks this server alone.
 var (
-	statusPolicy     = "default-src 'none'; style-src " + hashSource(pages.Style("status")) + "; form-action 'self'" + noFrames
+	statusPolicy = "default-src 'none'; style-src " + hashSource(pages.Style("status")) + "; form-action 'self'" +
+		noFrames
 	playgroundPolicy = "default-src 'none'; script-src " + hashSource(pages.Script()) +
-		"; style-src " + hashSource(pages.Style("status", "story", "playground")) + "; connect-src 'self'; form-action 'none'" + noFrames
+		"; style-src " + hashSource(pages.Style("status", "story", "playground")) +
+		"; connect-src 'self'; form-action 'none'" + noFrames
 )
 
 const noFrames = "; base-uri 'none'; frame-ancestors 'none'"

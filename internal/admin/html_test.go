@@ -32,7 +32,8 @@ func TestPage(t *testing.T) {
 // TestPolicies: browsers run and apply what is on a page, which its policy names by hashes.
 func TestPolicies(t *testing.T) {
 	a := &asked{}
-	c := serve(t, admin.New(admin.Options{Status: func() admin.Status { return admin.Status{} }, Playground: a.options()}))
+	c := serve(t,
+		admin.New(admin.Options{Status: func() admin.Status { return admin.Status{} }, Playground: a.options()}))
 	for path, kinds := range map[string][]string{"/": {"style"}, "/playground": {"style", "script"}} {
 		page, header := c.send("GET", "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 		for _, kind := range kinds {
@@ -47,23 +48,27 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestFindingsOnce: the findings of files that are refused stand on the page once, whether or not they are what was read last.
+// TestFindingsOnce: the findings of files that are refused stand on the page once, whether or not they are what was
+// read last.
 func TestFindingsOnce(t *testing.T) {
 	failed := &admin.Failure{Findings: []string{"a.yaml:1: a finding"}}
-	for outcome, last := range map[string]*admin.Reload{"read": {Outcome: "Refused", Findings: failed.Findings}, "not read yet": nil, "read before": {Outcome: "Loaded"}} {
+	for outcome, last := range map[string]*admin.Reload{"read": {Outcome: "Refused", Findings: failed.Findings},
+		"not read yet": nil, "read before": {Outcome: "Loaded"}} {
 		c := serve(t, admin.New(admin.Options{Status: func() admin.Status {
 			return admin.Status{Policies: admin.Policies{LastReload: last, LastFailure: failed}}
 		}}))
-		if page := c.get("GET", "/").Body; strings.Count(page, "a finding") != 1 || !strings.Contains(page, "The newest files are not in force") {
+		if page := c.get("GET", "/").Body; strings.Count(page, "a finding") != 1 ||
+			!strings.Contains(page, "The newest files are not in force") {
 			t.Errorf("%s: the finding stands %d times on\n%s", outcome, strings.Count(page, "a finding"), page)
 		}
 	}
 }
 
-// TestRefusals: each refusal has a link that explains it: with its request in the fragment, or by method and path alone where
-// there is no playground.
+// TestRefusals: each refusal has a link that explains it: with its request in the fragment, or by method and path alone
+// where there is no playground.
 func TestRefusals(t *testing.T) {
-	s := admin.Status{Refusals: []admin.Refusal{{Method: "POST", Host: "shop.example", Path: "/orders/<1>", Code: 422, Reason: "Invalid", Policy: "p", Field: "spec.a"}}}
+	s := admin.Status{Refusals: []admin.Refusal{{Method: "POST", Host: "shop.example", Path: "/orders/<1>", Code: 422,
+		Reason: "Invalid", Policy: "p", Field: "spec.a"}}}
 	for _, c := range []struct {
 		with *admin.Playground
 		want string
@@ -71,7 +76,8 @@ func TestRefusals(t *testing.T) {
 		{nil, `<a href="/?request=POST&#43;%2Forders%2F%3C1%3E">explain this</a>`},
 		{(&asked{}).options(), `<a href="/playground#` + base64.RawURLEncoding.EncodeToString([]byte(`{"inForce":true,"method":"POST","path":"http://shop.example/orders/\u003c1\u003e"}`)) + `">explain this</a>`},
 	} {
-		page := serve(t, admin.New(admin.Options{Status: func() admin.Status { return s }, Playground: c.with})).get("GET", "/").Body
+		page := serve(t, admin.New(admin.Options{Status: func() admin.Status { return s }, Playground: c.with})).get(
+			"GET", "/").Body
 		if !strings.Contains(page, c.want) {
 			t.Errorf("%s is missing in\n%s", c.want, page)
 		}
@@ -92,13 +98,16 @@ func TestEndpointState(t *testing.T) {
 		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at, IsChecked: true}, "Ready", false},
 		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at}, "Idle, answered last at 2026-01-14T09:12:44Z", false},
 		{admin.Endpoint{Status: "Ready", ConsecutiveFailures: 1}, "Failing, its last request failed", true},
-		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at, Connections: 1, ConsecutiveFailures: 5}, "Failing, its last 5 requests failed", true},
+		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at, Connections: 1, ConsecutiveFailures: 5},
+			"Failing, its last 5 requests failed", true},
 		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at, HealthCheck: "refused"}, "Failing: refused", true},
-		{admin.Endpoint{Status: "Unhealthy", HealthCheck: "refused", ConsecutiveFailures: 2}, "Unhealthy: refused, its last 2 requests failed", true},
+		{admin.Endpoint{Status: "Unhealthy", HealthCheck: "refused", ConsecutiveFailures: 2},
+			"Unhealthy: refused, its last 2 requests failed", true},
 		{admin.Endpoint{Status: "Ejected"}, "Ejected", true},
 	} {
 		if got := c.endpoint.State(); got != c.want || c.endpoint.IsTroubled() != c.isTroubled {
-			t.Errorf("%+v is %q, troubled %v; want %q, %v", c.endpoint, got, c.endpoint.IsTroubled(), c.want, c.isTroubled)
+			t.Errorf("%+v is %q, troubled %v; want %q, %v", c.endpoint, got, c.endpoint.IsTroubled(), c.want,
+				c.isTroubled)
 		}
 	}
 }
@@ -109,7 +118,8 @@ func TestPageOfManyOperations(t *testing.T) {
 	for count, want := range map[int]int{0: 0, 1: 1, 199: 199, 200: 200, 201: 200, 1200: 200} {
 		s := admin.Status{}
 		for i := range count {
-			s.Operations = append(s.Operations, admin.Operation{Method: "GET", Path: fmt.Sprintf("/v1/things-%04d", i), Resource: "things", Holds: "path"})
+			s.Operations = append(s.Operations, admin.Operation{Method: "GET", Path: fmt.Sprintf("/v1/things-%04d", i),
+				Resource: "things", Holds: "path"})
 		}
 		c := serve(t, admin.New(admin.Options{Status: func() admin.Status { return s }}))
 		page := c.get("GET", "/").Body

@@ -12,14 +12,15 @@ type Listener struct {
 	Protocol string `json:"protocol"`
 	// Hosts are those whose requests it takes; none is all that no other listener of its addresses takes.
 	Hosts []string `json:"hosts"`
-	// AsksClients says that it asks clients for certificates, ProxyProtocol that load balancers begin its connections with the
-	// PROXY protocol, RedirectsToHTTPS that it sends clients elsewhere.
+	// AsksClients says that it asks clients for certificates, ProxyProtocol that load balancers begin its connections
+	// with the PROXY protocol, RedirectsToHTTPS that it sends clients elsewhere.
 	AsksClients      bool `json:"asksClients,omitempty"`
 	ProxyProtocol    bool `json:"proxyProtocol,omitempty"`
 	RedirectsToHTTPS bool `json:"redirectsToHTTPS,omitempty"`
 	// StrictTransport is the value of Strict-Transport-Security in its answers.
 	StrictTransport string `json:"strictTransport,omitempty"`
-	// Routes counts the HTTPRoutes, GRPCRoutes and Ingresses that take requests from it, or the routes of the configuration.
+	// Routes counts the HTTPRoutes, GRPCRoutes and Ingresses that take requests from it, or the routes of the
+	// configuration.
 	Routes int `json:"routes"`
 	// Problem is why it takes no requests, or not on all of its addresses; empty if it does.
 	Problem string `json:"problem,omitempty"`

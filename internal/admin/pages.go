@@ -64,7 +64,8 @@ func newHandlers(o Options, ready []Check) *handlers {
 		}
 		p.private["/status"] = func(ctx *fasthttp.RequestCtx) { writeJSON(ctx, whole()) }
 		p.private["/"] = func(ctx *fasthttp.RequestCtx) {
-			s := statusPage{Status: whole(), Asked: string(ctx.QueryArgs().Peek("request")), HasPlayground: o.Playground != nil}
+			s := statusPage{Status: whole(), Asked: string(ctx.QueryArgs().Peek("request")),
+				HasPlayground: o.Playground != nil}
 			if s.Asked != "" && o.Foresee != nil {
 				f := o.Foresee(s.Asked)
 				s.Forecast = &f
@@ -142,7 +143,8 @@ func onlyGet(ctx *fasthttp.RequestCtx, page fasthttp.RequestHandler) {
 	h := &ctx.Response.Header
 	if !ctx.IsGet() && !ctx.IsHead() {
 		h.Set("Allow", "GET, HEAD")
-		writeError(ctx, status.Coded(http.StatusMethodNotAllowed, fmt.Sprintf("%s does not support %s: the admin listener is for reading", ctx.Path(), ctx.Method())))
+		writeError(ctx, status.Coded(http.StatusMethodNotAllowed,
+			fmt.Sprintf("%s does not support %s: the admin listener is for reading", ctx.Path(), ctx.Method())))
 		return
 	}
 	h.Set("Cache-Control", "no-store")

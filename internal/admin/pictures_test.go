@@ -29,23 +29,39 @@ func busy(isReady bool) admin.Status {
 	hash := strings.Repeat("5f0c6a1e8a0b4c53", 4)
 	s := admin.Status{
 		Version: "v1.2.3", GoVersion: "go1.26.8", StartTime: at, UptimeSeconds: 123456,
-		Policies: admin.Policies{Generation: 12, Hash: hash, LoadTime: at, LastReload: &admin.Reload{Time: at, Outcome: "Loaded"}, Files: []admin.PolicyFile{
-			{Path: "/etc/gateway/policies/workloads/pod-security/restricted/privilege-escalation.yaml", Objects: []admin.PolicyObject{
-				{Kind: "ValidatingAdmissionPolicyBinding", Name: "restricted-privilege-escalation-of-containers-in-every-workload.example.com"}}},
-		}},
-		Resources: []admin.Resource{{Name: "queues.messaging.example.com", Version: "v1", Kind: "Queue"}, {Name: "orders.shop.example.com", Version: "v2", Kind: "Order", Paths: []string{"/v2/orders", "/v2/orders/{name}"}}},
-		Answers:   []admin.RequestCounts{{Resource: "orders.shop.example.com", Requests: 1234567, Refused: 123, Failed: 4, LastMinute: 777}},
+		Policies: admin.Policies{Generation: 12, Hash: hash, LoadTime: at,
+			LastReload: &admin.Reload{Time: at, Outcome: "Loaded"}, Files: []admin.PolicyFile{
+				{Path: "/etc/gateway/policies/workloads/pod-security/restricted/privilege-escalation.yaml", Objects: []admin.PolicyObject{
+					{Kind: "ValidatingAdmissionPolicyBinding",
+						Name: "restricted-privilege-escalation-of-containers-in-every-workload.example.com"}}},
+			}},
+		Resources: []admin.Resource{{Name: "queues.messaging.example.com", Version: "v1", Kind: "Queue"},
+			{Name: "orders.shop.example.com", Version: "v2", Kind: "Order",
+				Paths: []string{"/v2/orders", "/v2/orders/{name}"}}},
+		Answers: []admin.RequestCounts{{Resource: "orders.shop.example.com", Requests: 1234567, Refused: 123,
+			Failed: 4, LastMinute: 777}},
 		Refusals: []admin.Refusal{
-			{Time: at, Method: "POST", Host: "127.0.0.1:8080", Path: "/apis/messaging.example.com/v1/namespaces/team-a/queues", Code: 422, Reason: "Invalid", Field: "spec.partitions"},
-			{Time: at, Method: "POST", Host: "127.0.0.1:8080", Path: "/v2/orders", Code: 429, Reason: "TooManyRequests", Policy: "sandbox-creates"},
+			{Time: at, Method: "POST", Host: "127.0.0.1:8080",
+				Path: "/apis/messaging.example.com/v1/namespaces/team-a/queues", Code: 422, Reason: "Invalid",
+				Field: "spec.partitions"},
+			{Time: at, Method: "POST", Host: "127.0.0.1:8080", Path: "/v2/orders", Code: 429, Reason: "TooManyRequests",
+				Policy: "sandbox-creates"},
 		},
-		Operations: []admin.Operation{{Path: "/apis/messaging.example.com/v1/namespaces/{namespace}/queues/{name}", Method: "PATCH", Resource: "queues.messaging.example.com", Routes: []string{"/ to default"}, Holds: "a schema; defaults; no other writes"}},
-		Verdicts:   []admin.Tally{{Policy: "partition-limit", Verdict: "Allow", Count: 12}, {Policy: "owners", Verdict: "Error", Count: 2}},
-		Limits:     []admin.Tally{{Policy: "sandbox-creates", Verdict: "Refuse", Count: 3}},
-		RateLimits: []admin.RateLimit{{Name: "sandbox-creates", Mode: "Enforce", Key: "Namespace", Requests: 3, PeriodSeconds: 60, Verbs: []string{"create"}, Resources: []string{"queues"}}},
-		Idle:       []admin.Idle{{Kind: "ValidatingAdmissionPolicy", Name: "sizes", Reason: "NoResource", Place: "policies/sizes.yaml:7:3", Field: "spec.matchConstraints.resourceRules[0].resources[0]", Message: "no API server has the resource 'widgets'"}},
+		Operations: []admin.Operation{{Path: "/apis/messaging.example.com/v1/namespaces/{namespace}/queues/{name}",
+			Method: "PATCH", Resource: "queues.messaging.example.com", Routes: []string{"/ to default"},
+			Holds: "a schema; defaults; no other writes"}},
+		Verdicts: []admin.Tally{{Policy: "partition-limit", Verdict: "Allow", Count: 12},
+			{Policy: "owners", Verdict: "Error", Count: 2}},
+		Limits: []admin.Tally{{Policy: "sandbox-creates", Verdict: "Refuse", Count: 3}},
+		RateLimits: []admin.RateLimit{{Name: "sandbox-creates", Mode: "Enforce", Key: "Namespace", Requests: 3,
+			PeriodSeconds: 60, Verbs: []string{"create"}, Resources: []string{"queues"}}},
+		Idle: []admin.Idle{{Kind: "ValidatingAdmissionPolicy", Name: "sizes", Reason: "NoResource",
+			Place: "policies/sizes.yaml:7:3", Field: "spec.matchConstraints.resourceRules[0].resources[0]",
+			Message: "no API server has the resource 'widgets'"}},
 		Upstreams: []admin.Upstream{{Name: "orders", Circuit: "Closed", Endpoints: []admin.Endpoint{
-			{Address: "10.0.0.3:9000", Host: "orders.example.com:9000", Status: "Ready", Connections: 3, LastAnswerTime: &at}, {Address: "10.0.0.5:9000", Host: "orders.example.com:9000", Status: "Ready"}, {Address: "10.0.0.4:9000", Host: "orders.example.com:9000", Status: "Ready", ConsecutiveFailures: 7}}}},
+			{Address: "10.0.0.3:9000", Host: "orders.example.com:9000", Status: "Ready", Connections: 3,
+				LastAnswerTime: &at}, {Address: "10.0.0.5:9000", Host: "orders.example.com:9000", Status: "Ready"},
+			{Address: "10.0.0.4:9000", Host: "orders.example.com:9000", Status: "Ready", ConsecutiveFailures: 7}}}},
 		Certificates: []admin.Certificate{{Name: "the public listener", ExpireTime: at}},
 	}
 	if !isReady {
@@ -56,14 +72,15 @@ func busy(isReady bool) admin.Status {
 	return s
 }
 
-// TestPictures: on wide and narrow screens, light and dark, no page runs out of its place or is hard to read. -pictures writes
-// what is seen.
+// TestPictures: on wide and narrow screens, light and dark, no page runs out of its place or is hard to read. -pictures
+// writes what is seen.
 func TestPictures(t *testing.T) {
 	b := browser.Start(t)
 	play := playground.New(playground.Options{Memory: memory.NewBudget(1<<30, 2)})
 	isReady := true
 	checks := make([]admin.Check, 0, 7)
-	for _, name := range []string{"configuration", "policies", "bundles", "state", "dialects", "upstreams", "listener"} {
+	for _, name := range []string{"configuration", "policies", "bundles", "state", "dialects", "upstreams",
+		"listener"} {
 		checks = append(checks, admin.Check{Name: name, Probe: func() error {
 			if name == "policies" && !isReady {
 				return errors.New("the policy files of '/etc/gateway/policies/team-a' of 'team-a' have errors, and all requests are refused")
@@ -75,15 +92,21 @@ func TestPictures(t *testing.T) {
 		Ready:  checks,
 		Status: func() admin.Status { return busy(isReady) },
 		Foresee: func(string) admin.Forecast {
-			return admin.Forecast{Route: &admin.Route{PathPrefix: "/", Upstream: "orders"}, About: &admin.RequestResource{Verb: "create", Resource: "orders", Group: "shop.example.com", Version: "v2"},
-				Policies: []admin.Applicability{{Name: "sizes", Kind: "ValidatingAdmissionPolicy", Phase: "Validating", Applies: "Maybe", Because: "if its matchConditions hold"}}}
+			return admin.Forecast{Route: &admin.Route{PathPrefix: "/", Upstream: "orders"},
+				About: &admin.RequestResource{Verb: "create", Resource: "orders", Group: "shop.example.com",
+					Version: "v2"},
+				Policies: []admin.Applicability{{Name: "sizes", Kind: "ValidatingAdmissionPolicy", Phase: "Validating",
+					Applies: "Maybe", Because: "if its matchConditions hold"}}}
 		},
 		Playground: &admin.Playground{Ask: play.Ask, Examples: func() (any, error) { return playground.Examples() }},
 	}))
 	written := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/scan.html" {
-			report := &scan.Report{As: scan.Create, Tally: &scan.Tally{Objects: 1, Denied: 1, Findings: 1, Policies: map[string]*scan.PolicyTally{"replicas": {Assessed: 3, Denied: 1}}}, Listed: []scan.Finding{{Effect: "deny", Policy: "replicas", Field: "spec.replicas",
-				Message: "ValidatingAdmissionPolicy 'replicas' with binding 'replicas' denied request: must be less than or equal to 3"}}}
+			report := &scan.Report{As: scan.Create,
+				Tally: &scan.Tally{Objects: 1, Denied: 1, Findings: 1,
+					Policies: map[string]*scan.PolicyTally{"replicas": {Assessed: 3, Denied: 1}}},
+				Listed: []scan.Finding{{Effect: "deny", Policy: "replicas", Field: "spec.replicas",
+					Message: "ValidatingAdmissionPolicy 'replicas' with binding 'replicas' denied request: must be less than or equal to 3"}}}
 			_ = report.Write(w, "html")
 			return
 		}
@@ -144,7 +167,9 @@ func TestFaultsOfPages(t *testing.T) {
 func TestPlaygroundPage(t *testing.T) {
 	b := browser.Start(t)
 	play := playground.New(playground.Options{Memory: memory.NewBudget(1<<30, 2)})
-	c := serve(t, admin.New(admin.Options{Playground: &admin.Playground{Ask: play.Ask, Examples: func() (any, error) { return playground.Examples() }}}))
+	c := serve(t,
+		admin.New(admin.Options{Playground: &admin.Playground{Ask: play.Ask,
+			Examples: func() (any, error) { return playground.Examples() }}}))
 	page := "http://" + c.address + "/playground"
 	b.Show(page, 1280, 900, false, "document.querySelector('.answer.Refused')")
 	var link string
@@ -157,7 +182,8 @@ func TestPlaygroundPage(t *testing.T) {
 	var got struct{ Path, Title, Markup string }
 	b.Show(link, 1280, 900, false, "document.querySelector('.story h1')?.textContent.includes('ü')")
 	b.Evaluate(`({Path: field('path').value, Title: document.title, Markup: field('answer').querySelectorAll('img, script').length + ''})`, &got)
-	if !strings.HasSuffix(got.Path, "/ü") || strings.Contains(got.Title, "ran") || got.Markup != "0" || strings.Contains(link, "?") {
+	if !strings.HasSuffix(got.Path, "/ü") || strings.Contains(got.Title, "ran") || got.Markup != "0" ||
+		strings.Contains(link, "?") {
 		t.Errorf("%s shows %+v", link, got)
 	}
 }

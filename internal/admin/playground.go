@@ -95,7 +95,8 @@ func (p *handlers) ask(ctx *fasthttp.RequestCtx) {
 		return
 	case !ctx.IsPost():
 		h.Set("Allow", "POST")
-		writeError(ctx, status.Coded(http.StatusMethodNotAllowed, fmt.Sprintf("%s does not support %s: send the question by POST", playgroundQuestion, ctx.Method())))
+		writeError(ctx, status.Coded(http.StatusMethodNotAllowed,
+			fmt.Sprintf("%s does not support %s: send the question by POST", playgroundQuestion, ctx.Method())))
 		return
 	case isFromElsewhere(&ctx.Request.Header):
 		writeError(ctx, status.Coded(http.StatusForbidden, "a page of another origin must not ask the playground"))
@@ -127,8 +128,8 @@ func (p *handlers) ask(ctx *fasthttp.RequestCtx) {
 	ctx.SetBody(body)
 }
 
-// isFromElsewhere reports whether a browser sends the request for a page of another origin. It may have the credentials of its
-// user for this server all the same.
+// isFromElsewhere reports whether a browser sends the request for a page of another origin. It may have the credentials
+// of its user for this server all the same.
 func isFromElsewhere(h *fasthttp.RequestHeader) bool {
 	for _, site := range h.PeekAll("Sec-Fetch-Site") {
 		if s := string(site); s != "same-origin" && s != "none" {

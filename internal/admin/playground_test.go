@@ -23,7 +23,8 @@ func (a *asked) options() *admin.Playground {
 			if string(question) == "{}" {
 				return nil, status.TooManyRequests("the playground judges one question at a time", 1)
 			}
-			return &story.Story{Kind: story.Kind, Request: story.Request{Method: "POST", Path: "/<script>"}, Answer: story.Answer{Decision: story.Refused, Code: 422}}, nil
+			return &story.Story{Kind: story.Kind, Request: story.Request{Method: "POST", Path: "/<script>"},
+				Answer: story.Answer{Decision: story.Refused, Code: 422}}, nil
 		},
 		Examples: func() (any, error) { return []string{"an example"}, nil },
 	}
@@ -35,7 +36,8 @@ func (c client) post(question string, head ...string) answer {
 	if len(head) == 0 {
 		head = []string{"Content-Type: application/json"}
 	}
-	text := "POST /playground/ask HTTP/1.1\r\nHost: 127.0.0.1:8081\r\nConnection: close\r\n" + strings.Join(head, "\r\n") +
+	text := "POST /playground/ask HTTP/1.1\r\nHost: 127.0.0.1:8081\r\nConnection: close\r\n" +
+		strings.Join(head, "\r\n") +
 		fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n%s", len(question), question)
 	got, header := c.send("POST", text)
 	got.ContentType = header.Get("Content-Type")
@@ -65,22 +67,27 @@ func TestPlayground(t *testing.T) {
 	c := serve(t, admin.New(admin.Options{Playground: a.options()}))
 	got, header := c.send("GET", "GET /playground HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	policy := header.Get("Content-Security-Policy")
-	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "connect-src 'self'", "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'"} {
+	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'sha256-",
+		"connect-src 'self'", "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'"} {
 		if !strings.Contains(policy, want) {
 			t.Errorf("the policy of the page is %q, without %s", policy, want)
 		}
 	}
-	if strings.Contains(policy, "unsafe") || got.Code != 200 || strings.Count(got.Body, "<script") != 1 || strings.Contains(got.Body, "//cdn") || header.Get("Referrer-Policy") != "no-referrer" {
+	if strings.Contains(policy, "unsafe") || got.Code != 200 || strings.Count(got.Body, "<script") != 1 ||
+		strings.Contains(got.Body, "//cdn") || header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("the page is answered with %d, %v", got.Code, header)
 	}
 	if got := c.get("GET", "/playground/examples"); got.Code != 200 || !strings.Contains(got.Body, "an example") {
 		t.Errorf("the examples are %+v", got)
 	}
-	if got := c.post(`{"a":1}`); got.Code != 200 || !strings.HasPrefix(got.ContentType, "application/json") || !strings.Contains(got.Body, `"kind": "Explanation"`) {
+	if got := c.post(`{"a":1}`); got.Code != 200 || !strings.HasPrefix(got.ContentType, "application/json") ||
+		!strings.Contains(got.Body, `"kind": "Explanation"`) {
 		t.Errorf("the answer is %+v", got)
 	}
-	if got := c.post(`{"a":1}`, "Content-Type: application/json; charset=utf-8", "Accept: text/html", "Origin: http://127.0.0.1:8081", "Sec-Fetch-Site: same-origin"); got.Code != 200 ||
-		!strings.HasPrefix(got.ContentType, "text/html") || strings.Contains(got.Body, "<script>") || !strings.Contains(got.Body, "/&lt;script&gt;") {
+	if got := c.post(`{"a":1}`, "Content-Type: application/json; charset=utf-8", "Accept: text/html",
+		"Origin: http://127.0.0.1:8081", "Sec-Fetch-Site: same-origin"); got.Code != 200 ||
+		!strings.HasPrefix(got.ContentType, "text/html") || strings.Contains(got.Body, "<script>") ||
+		!strings.Contains(got.Body, "/&lt;script&gt;") {
 		t.Errorf("the answer for the page is %+v", got)
 	}
 	if got := c.post(`{}`); got.Code != 429 || !strings.Contains(got.Body, "one question at a time") {
@@ -142,7 +149,8 @@ func TestPlaygroundAway(t *testing.T) {
 	}
 	c := serveOn(t, admin.New(admin.Options{Playground: a.options()}), l)
 	c.address = fmt.Sprintf("127.0.0.1:%d", l.Addr().(*net.TCPAddr).Port)
-	for what, got := range map[string]answer{"the page": c.get("GET", "/playground"), "the examples": c.get("GET", "/playground/examples"), "a question": c.post(`{"a":1}`)} {
+	for what, got := range map[string]answer{"the page": c.get("GET", "/playground"),
+		"the examples": c.get("GET", "/playground/examples"), "a question": c.post(`{"a":1}`)} {
 		if got.Code != 403 || !strings.Contains(got.Body, "admin.tokenFile") || a.asks() {
 			t.Errorf("%s is answered with %+v", what, got)
 		}
@@ -167,12 +175,14 @@ func TestPlaygroundBounds(t *testing.T) {
 		t.Errorf("a question without the token is answered with %+v", got)
 	}
 	for _, target := range []string{"/playground/ask?", "/playground//ask", "/livez", "/playground"} {
-		head := "POST " + target + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + credentials + "\r\nContent-Length: 16385\r\n\r\n"
+		head := "POST " + target + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + credentials +
+			"\r\nContent-Length: 16385\r\n\r\n"
 		if got, _ := c.send("POST", head); got.Code != 413 {
 			t.Errorf("a long body of %s is answered with %+v", target, got)
 		}
 	}
-	chunked := "POST /playground/ask HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + credentials + "\r\n" + asJSON + "\r\nTransfer-Encoding: chunked\r\n\r\n" +
+	chunked := "POST /playground/ask HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + credentials + "\r\n" +
+		asJSON + "\r\nTransfer-Encoding: chunked\r\n\r\n" +
 		strings.Repeat("1000\r\n"+strings.Repeat(" ", 4096)+"\r\n", 33) + "0\r\n\r\n"
 	if got, _ := c.send("POST", chunked); got.Code != 413 || a.asks() {
 		t.Errorf("a longer question in chunks is answered with %+v", got)

@@ -32,7 +32,8 @@ var profileIndex = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)
 func profile(ctx *fasthttp.RequestCtx) {
 	if args := ctx.QueryArgs(); args.Has("seconds") {
 		if n, err := args.GetUint("seconds"); err != nil || n > maxProfileSeconds {
-			writeError(ctx, status.Coded(http.StatusBadRequest, fmt.Sprintf("seconds must be a whole number up to %d", maxProfileSeconds)))
+			writeError(ctx, status.Coded(http.StatusBadRequest,
+				fmt.Sprintf("seconds must be a whole number up to %d", maxProfileSeconds)))
 			return
 		}
 	}

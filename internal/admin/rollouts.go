@@ -91,7 +91,8 @@ type Exception struct {
 
 // Sentence says what a policy would have done.
 func (r *Rollout) Sentence() string {
-	return "would have refused or changed " + thousands(r.Would) + " of " + thousands(r.Tried) + " requests since " + r.Since.UTC().Format(time.RFC3339)
+	return "would have refused or changed " + thousands(r.Would) + " of " + thousands(r.Tried) + " requests since " +
+		r.Since.UTC().Format(time.RFC3339)
 }
 
 // End says when the exception ends.

@@ -26,37 +26,51 @@ func wholeStatus() admin.Status {
 		Version: "v1.2.3", GoVersion: "go1.26", StartTime: at, UptimeSeconds: 3723,
 		Policies: admin.Policies{
 			Generation: 2, Hash: "abcd", LoadTime: at,
-			Files: []admin.PolicyFile{{Path: "demo/limits.yaml", Objects: []admin.PolicyObject{{APIVersion: "v1", Kind: "RateLimitPolicy", Name: "per-client"}}}},
+			Files: []admin.PolicyFile{
+				{Path: "demo/limits.yaml",
+					Objects: []admin.PolicyObject{{APIVersion: "v1", Kind: "RateLimitPolicy", Name: "per-client"}}}},
 			Folders: []admin.PolicyFolder{
 				{Path: "common/a", Owner: "team-a", Concerns: "all requests", Hash: "ef01", ConfirmationTime: &at},
-				{Path: "b", Owner: "team-b", Concerns: "the route 'b'", Hash: "ef02", ConfirmationTime: &at, LastFailure: &admin.Failure{Time: at, Findings: []string{"b/a.yaml:1: must be <1>"}}},
-				{Path: "c", Owner: "team-c", Concerns: "the group 'c'", LastFailure: &admin.Failure{Time: at, Findings: []string{"c/a.yaml:1: must be <1>"}}},
+				{Path: "b", Owner: "team-b", Concerns: "the route 'b'", Hash: "ef02", ConfirmationTime: &at,
+					LastFailure: &admin.Failure{Time: at, Findings: []string{"b/a.yaml:1: must be <1>"}}},
+				{Path: "c", Owner: "team-c", Concerns: "the group 'c'",
+					LastFailure: &admin.Failure{Time: at, Findings: []string{"c/a.yaml:1: must be <1>"}}},
 			},
-			LastReload:  &admin.Reload{Time: at, Outcome: "Refused", Findings: []string{"demo/limits.yaml:3: spec.requests: must be <1>"}},
+			LastReload: &admin.Reload{Time: at, Outcome: "Refused",
+				Findings: []string{"demo/limits.yaml:3: spec.requests: must be <1>"}},
 			LastFailure: &admin.Failure{Time: at, Findings: []string{"demo/limits.yaml:3: spec.requests: must be <1>"}},
 		},
-		Verdicts: []admin.Tally{{Policy: "owners", Verdict: "Error", Count: 2}, {Policy: "sizes", Verdict: "Deny", Count: 7}},
-		Limits:   []admin.Tally{{Policy: "per-client", Verdict: "Refuse", Count: 9}},
-		Rollouts: []admin.Rollout{{Policy: "RegoPolicy/owners", Enforced: "for 10 %", Would: 12, Tried: 4000, Since: at}, {Policy: "RegoPolicy/all", Since: at}},
+		Verdicts: []admin.Tally{{Policy: "owners", Verdict: "Error", Count: 2},
+			{Policy: "sizes", Verdict: "Deny", Count: 7}},
+		Limits: []admin.Tally{{Policy: "per-client", Verdict: "Refuse", Count: 9}},
+		Rollouts: []admin.Rollout{{Policy: "RegoPolicy/owners", Enforced: "for 10 %", Would: 12, Tried: 4000,
+			Since: at}, {Policy: "RegoPolicy/all", Since: at}},
 		Exceptions: []admin.Exception{
-			{Name: "legacy", Policies: []string{"RegoPolicy/owners"}, Reason: "<imported>", ExpireTime: &at, IsExpired: true, Used: 2},
+			{Name: "legacy", Policies: []string{"RegoPolicy/owners"}, Reason: "<imported>", ExpireTime: &at,
+				IsExpired: true, Used: 2},
 			{Name: "forever", Policies: []string{"RegoPolicy/all", "RegoPolicy/owners"}, Reason: "agreed"},
 		},
 		RateLimits: []admin.RateLimit{{
-			Name: "per-client", Mode: "Enforce", Key: "ClientAddress", Verbs: []string{"list"}, Requests: 600, PeriodSeconds: 60, Burst: 100, MaxInFlight: 10,
+			Name: "per-client", Mode: "Enforce", Key: "ClientAddress", Verbs: []string{"list"}, Requests: 600,
+			PeriodSeconds: 60, Burst: 100, MaxInFlight: 10,
 		}},
-		RequestLimits: admin.RequestLimits{BodyBytes: 3145728, HeaderBytes: 65536, URIBytes: 8192, Headers: 100, JSONDepth: 99, JSONNodes: 12345, Connections: 4000, HeavyRequests: 2},
-		Requests:      admin.InUse{InFlight: 3, BodyBytes: 17, BodyBytesLimit: 4711},
+		RequestLimits: admin.RequestLimits{BodyBytes: 3145728, HeaderBytes: 65536, URIBytes: 8192, Headers: 100,
+			JSONDepth: 99, JSONNodes: 12345, Connections: 4000, HeavyRequests: 2},
+		Requests: admin.InUse{InFlight: 3, BodyBytes: 17, BodyBytesLimit: 4711},
 		Upstreams: []admin.Upstream{{
 			Name: "orders", Circuit: "Open",
-			Endpoints:       []admin.Endpoint{{Address: "10.0.0.3:9000", Host: "orders.example.com:9000", Status: "Unhealthy", HealthCheck: "the answer has the status 500"}},
+			Endpoints: []admin.Endpoint{{Address: "10.0.0.3:9000", Host: "orders.example.com:9000",
+				Status: "Unhealthy", HealthCheck: "the answer has the status 500"}},
 			UnresolvedNames: []admin.UnresolvedName{{Host: "more.example.com:80", Message: "no such host"}},
 		}},
 		Listeners: []admin.Listener{
-			{Name: "listen", Addresses: []string{"127.0.0.1:8080"}, Protocol: "HTTP", Hosts: []string{}, RedirectsToHTTPS: true, Routes: 2},
+			{Name: "listen", Addresses: []string{"127.0.0.1:8080"}, Protocol: "HTTP", Hosts: []string{},
+				RedirectsToHTTPS: true, Routes: 2},
 			{
-				Name: "shop/web/<https>", Addresses: []string{":443"}, Protocol: "HTTPS", Hosts: []string{"shop.example.com", "*.shop.example.com"},
-				AsksClients: true, ProxyProtocol: true, StrictTransport: "max-age=1", Routes: 1, Problem: "cannot listen on :443",
+				Name: "shop/web/<https>", Addresses: []string{":443"}, Protocol: "HTTPS",
+				Hosts:       []string{"shop.example.com", "*.shop.example.com"},
+				AsksClients: true, ProxyProtocol: true, StrictTransport: "max-age=1", Routes: 1,
+				Problem: "cannot listen on :443",
 			},
 		},
 		States:       []admin.State{{Path: "/v2/users", AgeSeconds: 61}},
@@ -70,8 +84,10 @@ func forecast(request string) admin.Forecast {
 		Request: request, Route: &admin.Route{Name: "shop", PathPrefix: "/", Upstream: "orders"},
 		About: &admin.RequestResource{Verb: "create", Resource: "orders", Path: "/v2/orders"},
 		Policies: []admin.Applicability{{
-			Phase: "Validating", Kind: "ValidatingAdmissionPolicy", Name: "sizes", Applies: "Maybe", Because: "if its matchConditions hold",
-			Bindings: []admin.Applicability{{Name: "team-b", Applies: "No", Because: "namespaceSelector does not select the namespace 'team-a'"}},
+			Phase: "Validating", Kind: "ValidatingAdmissionPolicy", Name: "sizes", Applies: "Maybe",
+			Because: "if its matchConditions hold",
+			Bindings: []admin.Applicability{{Name: "team-b", Applies: "No",
+				Because: "namespaceSelector does not select the namespace 'team-a'"}},
 		}},
 		Limits: []admin.Applicability{{Kind: "RateLimitPolicy", Name: "per-client", Applies: "Yes"}},
 	}
@@ -86,7 +102,8 @@ func TestStatus(t *testing.T) {
 	want := wholeStatus()
 	want.Ready = []admin.Readiness{{Name: "state", Failure: "never read yet"}, {Name: "draining"}}
 	var got admin.Status
-	if answer := c.get("GET", "/status"); answer.Code != 200 || answer.ContentType != jsonT || json.Unmarshal([]byte(answer.Body), &got) != nil || !reflect.DeepEqual(got, want) {
+	if answer := c.get("GET", "/status"); answer.Code != 200 || answer.ContentType != jsonT ||
+		json.Unmarshal([]byte(answer.Body), &got) != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("/status answered %+v, want %+v", answer, want)
 	}
 	page := c.get("GET", "/")
@@ -95,7 +112,8 @@ func TestStatus(t *testing.T) {
 	}
 	text := shownText(t, page.Body)
 	for _, part := range []string{
-		"Admission Gateway v1.2.3", "Not ready", "up 1h2m3s", "never read yet", "Generation 2, hash abcd", "Refused", "must be <1>", "demo/limits.yaml",
+		"Admission Gateway v1.2.3", "Not ready", "up 1h2m3s", "never read yet", "Generation 2, hash abcd", "Refused",
+		"must be <1>", "demo/limits.yaml",
 		"RegoPolicy/owners for 10 % would have refused or changed 12 of 4,000 requests since 2023-11-14T22:13:20Z", "RegoPolicy/all everywhere",
 		"legacy RegoPolicy/owners <imported> 2023-11-14T22:13:20Z (expired) 2", "agreed never 0",
 		"RateLimitPolicy per-client", "sizes Deny 7", "the policy 'owners' failed for 2 requests", "per-client Refuse 9", "per-client list ClientAddress 600 in 1m0s, 100 at once 10 of each key Local Enforce",
@@ -104,14 +122,16 @@ func TestStatus(t *testing.T) {
 		"orders Open 10.0.0.3:9000 (orders.example.com:9000) Unhealthy: the answer has the status 500", "more.example.com:80 no such host",
 		"listen 127.0.0.1:8080 HTTP, redirects to https * 2 Serving",
 		"shop/web/<https> :443 HTTPS, client certificates, PROXY protocol, HSTS shop.example.com, *.shop.example.com 1 FAILED: cannot listen on :443",
-		"/v2/users 1m1s", "the public listener 2023-11-14T22:13:20Z", "5 lines of the log, 6 events of the audit log for its webhook",
+		"/v2/users 1m1s", "the public listener 2023-11-14T22:13:20Z",
+		"5 lines of the log, 6 events of the audit log for its webhook",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the page does not show %q:\n%s", part, text)
 		}
 	}
 	var asked admin.Forecast
-	if answer := c.get("GET", "/policies?request=POST%20/v2/orders"); answer.Code != 200 || json.Unmarshal([]byte(answer.Body), &asked) != nil || !reflect.DeepEqual(asked, forecast("POST /v2/orders")) {
+	if answer := c.get("GET", "/policies?request=POST%20/v2/orders"); answer.Code != 200 ||
+		json.Unmarshal([]byte(answer.Body), &asked) != nil || !reflect.DeepEqual(asked, forecast("POST /v2/orders")) {
 		t.Errorf("/policies?request= answered %+v", answer)
 	}
 	text = shownText(t, c.get("GET", "/?request=POST+/v2/orders").Body)
@@ -170,7 +190,8 @@ func TestPageRunsNothing(t *testing.T) {
 			t.Errorf("the page has the element %s", n.Data)
 		}
 		for _, a := range n.Attr {
-			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || (a.Key == "href" || a.Key == "action") && !strings.HasPrefix(a.Val, "/") {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || (a.Key == "href" || a.Key == "action") &&
+				!strings.HasPrefix(a.Val, "/") {
 				t.Errorf("the page has the attribute %s=%q", a.Key, a.Val)
 			}
 		}
@@ -179,7 +200,8 @@ func TestPageRunsNothing(t *testing.T) {
 		t.Error("the page does not show what was asked")
 	}
 	sum := sha256.Sum256([]byte(style))
-	want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	if got := header.Get("Content-Security-Policy"); got != want {
 		t.Errorf("the policy is %s, want %s", got, want)
 	}
@@ -191,9 +213,10 @@ func TestToken(t *testing.T) {
 	set := func(s string) { token.Store(&s) }
 	set("first")
 	c := serve(t, admin.New(admin.Options{
-		Metrics:  http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
-		Policies: func() admin.Policies { return admin.Policies{} }, Upstreams: func() admin.Upstreams { return admin.Upstreams{} },
-		Status: wholeStatus, Foresee: forecast, Profiling: true,
+		Metrics:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
+		Policies:  func() admin.Policies { return admin.Policies{} },
+		Upstreams: func() admin.Upstreams { return admin.Upstreams{} },
+		Status:    wholeStatus, Foresee: forecast, Profiling: true,
 		Token: func() string { return *token.Load() },
 	}))
 	ask := func(path, authorization string) (answer, http.Header) {
@@ -203,14 +226,18 @@ func TestToken(t *testing.T) {
 		return c.send("GET", "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"+authorization+"\r\n")
 	}
 	basic := func(pair string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(pair)) }
-	private := []string{"/", "/status", "/metrics", "/policies", "/policies?request=GET%20/", "/upstreams", "/debug/pprof/", "/debug/pprof/cmdline"}
+	private := []string{"/", "/status", "/metrics", "/policies", "/policies?request=GET%20/", "/upstreams",
+		"/debug/pprof/", "/debug/pprof/cmdline"}
 	for _, path := range private {
 		for _, wrong := range []string{
-			"", "first", "Bearer", "Bearer ", "Bearer second", "Bearer first2", "Bearer firs", "Bearer FIRST", "Basic first", basic("first"), basic("first:"),
+			"", "first", "Bearer", "Bearer ", "Bearer second", "Bearer first2", "Bearer firs", "Bearer FIRST",
+			"Basic first", basic("first"), basic("first:"),
 			basic("user:second"), "Basic !", "Digest first",
 		} {
 			got, header := ask(path, wrong)
-			if got.Code != 401 || !strings.Contains(got.Body, "admin.tokenFile") || !reflect.DeepEqual(header["Www-Authenticate"], []string{`Bearer realm="admin"`, `Basic realm="admin", charset="UTF-8"`}) {
+			if got.Code != 401 || !strings.Contains(got.Body, "admin.tokenFile") ||
+				!reflect.DeepEqual(header["Www-Authenticate"],
+					[]string{`Bearer realm="admin"`, `Basic realm="admin", charset="UTF-8"`}) {
 				t.Errorf("%s with %q answered %+v %v", path, wrong, got, header)
 			}
 		}
@@ -246,23 +273,28 @@ func TestToken(t *testing.T) {
 func TestProfiles(t *testing.T) {
 	off := serve(t, admin.New(admin.Options{}))
 	on := serve(t, admin.New(admin.Options{Profiling: true}))
-	for _, path := range []string{"/debug/pprof/", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap", "/debug/pprof/profile?seconds=1"} {
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap",
+		"/debug/pprof/profile?seconds=1"} {
 		if got := off.get("GET", path); got.Code != 404 {
 			t.Errorf("%s answered %d although it is off", path, got.Code)
 		}
 	}
 	for path, want := range map[string]string{
-		"/debug/pprof/": "Types of profiles available", "/debug/pprof/goroutine?debug=1": "goroutine profile: total", "/debug/pprof/cmdline": "admin.test",
+		"/debug/pprof/": "Types of profiles available", "/debug/pprof/goroutine?debug=1": "goroutine profile: total",
+		"/debug/pprof/cmdline": "admin.test",
 	} {
 		if got := on.get("GET", path); got.Code != 200 || !strings.Contains(got.Body, want) {
 			t.Errorf("%s answered %d %.200q", path, got.Code, got.Body)
 		}
 	}
-	if got := on.get("GET", "/debug/pprof/heap"); got.Code != 200 || !bytes.HasPrefix([]byte(got.Body), []byte{0x1f, 0x8b}) {
+	if got := on.get("GET", "/debug/pprof/heap"); got.Code != 200 ||
+		!bytes.HasPrefix([]byte(got.Body), []byte{0x1f, 0x8b}) {
 		t.Errorf("the profile of the heap is %d %.20q", got.Code, got.Body)
 	}
-	for _, path := range []string{"/debug/pprof/profile?seconds=61", "/debug/pprof/trace?seconds=3600", "/debug/pprof/trace?seconds=-1", "/debug/pprof/heap?seconds=x"} {
-		if got := on.get("GET", path); got.Code != 400 || !strings.Contains(got.Body, "seconds must be a whole number up to 60") {
+	for _, path := range []string{"/debug/pprof/profile?seconds=61", "/debug/pprof/trace?seconds=3600",
+		"/debug/pprof/trace?seconds=-1", "/debug/pprof/heap?seconds=x"} {
+		if got := on.get("GET", path); got.Code != 400 ||
+			!strings.Contains(got.Body, "seconds must be a whole number up to 60") {
 			t.Errorf("%s answered %+v", path, got)
 		}
 	}

@@ -32,8 +32,8 @@ type Upstream struct {
 // Versions say whether a backend compares the versions that writes of a resource are pinned to.
 type Versions struct {
 	Resource string `json:"resource"`
-	// ETags is Compared, Unclear, NotCompared, Weak, None or Varying. But for Compared only the gateway's locks are sure to
-	// keep writers apart.
+	// ETags is Compared, Unclear, NotCompared, Weak, None or Varying. But for Compared only the gateway's locks are
+	// sure to keep writers apart.
 	ETags string `json:"etags"`
 	// Since is when that was found out.
 	Since time.Time `json:"since"`
@@ -42,7 +42,8 @@ type Versions struct {
 // Varying says why objects have no ETags if reads of one object differ.
 const Varying = "reads of one object differ although nobody writes it, as with a time in the answer: If-Match fails but for '*'"
 
-// VaryingReads returns the resources whose reads differ without a write between them, so that their objects get no ETags.
+// VaryingReads returns the resources whose reads differ without a write between them, so that their objects get no
+// ETags.
 func (u *Upstream) VaryingReads() []string {
 	var all []string
 	for _, v := range u.Versions {
@@ -65,8 +66,8 @@ type Endpoint struct {
 	// Address is dialled, Host is the host and port of its URL in the configuration.
 	Address string `json:"address"`
 	Host    string `json:"host"`
-	// Status is Ready, Ejected or Unhealthy; only ready ones are asked, unless none is. One that was never tried is Ready too:
-	// see LastAnswerTime.
+	// Status is Ready, Ejected or Unhealthy; only ready ones are asked, unless none is. One that was never tried is
+	// Ready too: see LastAnswerTime.
 	Status string `json:"status"`
 	// EjectedUntil is when an ejection ends.
 	EjectedUntil *time.Time `json:"ejectedUntil,omitempty"`
@@ -85,12 +86,14 @@ type Endpoint struct {
 // ready is the status of an endpoint that is asked.
 const ready = "Ready"
 
-// IsTroubled reports whether the endpoint is not asked, or fails to answer. The only endpoint of an upstream is asked even then.
+// IsTroubled reports whether the endpoint is not asked, or fails to answer. The only endpoint of an upstream is asked
+// even then.
 func (e *Endpoint) IsTroubled() bool {
 	return e.Status != ready || e.ConsecutiveFailures > 0 || e.HealthCheck != ""
 }
 
-// IsKnown reports whether the endpoint is known to answer: a connection is open on which it did, or a health check was passed.
+// IsKnown reports whether the endpoint is known to answer: a connection is open on which it did, or a health check was
+// passed.
 func (e *Endpoint) IsKnown() bool {
 	return !e.IsTroubled() && e.LastAnswerTime != nil && (e.Connections > 0 || e.IsChecked)
 }

@@ -20,9 +20,11 @@ var received = time.Date(2026, 3, 4, 5, 6, 7, 890_123_456, time.FixedZone("", 36
 
 func fullEvent() *Event {
 	return &Event{
-		ID: "0b8c", Level: RequestResponse, Stage: ResponseComplete, Target: "/apis/shop/v1/namespaces/team-a/orders?x=<1>",
+		ID: "0b8c", Level: RequestResponse, Stage: ResponseComplete,
+		Target: "/apis/shop/v1/namespaces/team-a/orders?x=<1>",
 		Info: &resource.Info{
-			Verb: resource.VerbCreate, IsResource: true, Group: "shop", Version: "v1", Resource: "orders", Namespace: "team-a",
+			Verb: resource.VerbCreate, IsResource: true, Group: "shop", Version: "v1", Resource: "orders",
+			Namespace:   "team-a",
 			Subresource: "status",
 		},
 		User: &identity.User{
@@ -66,7 +68,8 @@ func TestEventIsKubernetes(t *testing.T) {
 			ResourceVersion: "12", Subresource: "status",
 		},
 		ResponseStatus: &metav1.Status{
-			Status: "Failure", Message: "no\nway", Reason: "Forbidden", Details: &metav1.StatusDetails{Name: "o-1"}, Code: 403,
+			Status: "Failure", Message: "no\nway", Reason: "Forbidden", Details: &metav1.StatusDetails{Name: "o-1"},
+			Code: 403,
 		},
 		RequestObject:            &runtime.Unknown{Raw: []byte(`{  "a": 1.00}`), ContentType: "application/json"},
 		ResponseObject:           &runtime.Unknown{Raw: []byte(`{"kind":"Status"}`), ContentType: "application/json"},
@@ -80,7 +83,8 @@ func TestEventIsKubernetes(t *testing.T) {
 
 func TestLeastEvent(t *testing.T) {
 	e := Event{
-		ID: "1", Level: Metadata, Target: "/healthz", Info: &resource.Info{Verb: resource.VerbGet, Path: "/healthz"}, User: &identity.User{},
+		ID: "1", Level: Metadata, Target: "/healthz", Info: &resource.Info{Verb: resource.VerbGet, Path: "/healthz"},
+		User:     &identity.User{},
 		Received: received, At: received,
 	}
 	want := `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"1","stage":"RequestReceived",` +

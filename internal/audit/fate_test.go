@@ -53,7 +53,9 @@ func TestSinksHaveTheirOwnFate(t *testing.T) {
 				t.Errorf("%s: %v", sink, why)
 			}
 		},
-	}, Waiting{Sink: log}, Waiting{Sink: NewWebhook(WebhookOptions{URL: server.URL, Account: unproved{}, MaxEvents: 400, Timeout: time.Minute, Network: outbound.Options{Direct: true}})})
+	}, Waiting{Sink: log},
+		Waiting{Sink: NewWebhook(WebhookOptions{URL: server.URL, Account: unproved{}, MaxEvents: 400,
+			Timeout: time.Minute, Network: outbound.Options{Direct: true}})})
 	const events = 3000
 	for i := range events {
 		l.Lose(l.Add(line(i, 200), &Reservation{}))
@@ -98,11 +100,13 @@ func TestFullSaysWhy(t *testing.T) {
 		// The sink keeps one line of what it fails to write, so that one write has to have all of them.
 		l.Add(slices.Concat(line(0, 1), line(1, 1), line(2, 1)), &Reservation{})
 		synctest.Wait()
-		if got := l.States()[0].Failure; got == nil || got.Error() != "the disk is full" || l.queues[0].full.Error() != "the audit log takes no more events: the disk is full" {
+		if got := l.States()[0].Failure; got == nil || got.Error() != "the disk is full" ||
+			l.queues[0].full.Error() != "the audit log takes no more events: the disk is full" {
 			t.Errorf("while it fails: %v, %v", got, &l.queues[0].full)
 		}
 		time.Sleep(time.Minute)
-		if got := l.States()[0].Failure; got != nil || fmt.Sprint(said) != "[memory: the disk is full memory: the disk is full]" {
+		if got := l.States()[0].Failure; got != nil ||
+			fmt.Sprint(said) != "[memory: the disk is full memory: the disk is full]" {
 			t.Errorf("afterwards: %v, %q", got, said)
 		}
 		sink.gate = make(chan struct{})
@@ -276,8 +280,8 @@ func TestPartAtStart(t *testing.T) {
 	}
 }
 
-// TestPipeIsNotRotated: a pipe stays a pipe, however much is written to it, and one without a reader keeps no gateway from
-// starting.
+// TestPipeIsNotRotated: a pipe stays a pipe, however much is written to it, and one without a reader keeps no gateway
+// from starting.
 func TestPipeIsNotRotated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

@@ -47,8 +47,8 @@ type file struct {
 	reopen  atomic.Bool
 }
 
-// OpenFile returns a sink that appends to a file. It is an error if the file cannot be written. A named pipe may have no
-// reader yet.
+// OpenFile returns a sink that appends to a file. It is an error if the file cannot be written. A named pipe may have
+// no reader yet.
 func OpenFile(o FileOptions) (Sink, error) {
 	if o.Path == "-" {
 		return &file{to: os.Stdout, lines: linewriter.New(os.Stdout, false), most: megabyte}, nil
@@ -57,7 +57,8 @@ func OpenFile(o FileOptions) (Sink, error) {
 	f := &file{
 		path: o.Path, limit: int64(size) * megabyte, most: megabyte,
 		old: &lumberjack.Logger{
-			Filename: o.Path, MaxSize: size, MaxBackups: o.MaxBackups, MaxAge: o.MaxAge, Compress: o.Compress, LocalTime: false,
+			Filename: o.Path, MaxSize: size, MaxBackups: o.MaxBackups, MaxAge: o.MaxAge, Compress: o.Compress,
+			LocalTime: false,
 		},
 	}
 	if _, err := os.Stat(filepath.Dir(o.Path)); err != nil {
@@ -75,8 +76,8 @@ func hasNoReader(path string, err error) bool {
 	return errors.Is(err, syscall.ENXIO) && unknown == nil && info.Mode()&fs.ModeNamedPipe != 0
 }
 
-// open opens the file to append, and creates it if need be. To open a named pipe that nothing reads is an error, and does
-// not wait.
+// open opens the file to append, and creates it if need be. To open a named pipe that nothing reads is an error, and
+// does not wait.
 func (f *file) open() error {
 	if isRotated(f.path) {
 		// Whatever is too old is removed when a file is opened.
@@ -108,7 +109,8 @@ func isRotated(path string) bool {
 	return info.Mode().IsRegular() && !strings.HasPrefix(path, "/dev/") // as /dev/stdout is if that is a file
 }
 
-// endsWithin reports whether a file ends with a part of a line, as a process leaves it that is killed while the disk is full.
+// endsWithin reports whether a file ends with a part of a line, as a process leaves it that is killed while the disk is
+// full.
 func endsWithin(path string, info fs.FileInfo) bool {
 	if !info.Mode().IsRegular() || info.Size() == 0 {
 		return false
@@ -125,8 +127,8 @@ func endsWithin(path string, info fs.FileInfo) bool {
 
 func (f *file) Name() string { return "log" }
 
-// Write writes whole lines, at most a megabyte at once, so that the file is rotated between lines. A write to a pipe that
-// nothing reads ends with the context.
+// Write writes whole lines, at most a megabyte at once, so that the file is rotated between lines. A write to a pipe
+// that nothing reads ends with the context.
 func (f *file) Write(ctx context.Context, all []byte) (kept int, err error) {
 	for kept < len(all) {
 		part := all[kept:]
@@ -135,7 +137,8 @@ func (f *file) Write(ctx context.Context, all []byte) (kept int, err error) {
 			return kept, err
 		}
 		to := f.to
-		stop := context.AfterFunc(ctx, func() { _ = to.SetWriteDeadline(time.Now()) }) // files have none, and never wait
+		// files have none, and never wait
+		stop := context.AfterFunc(ctx, func() { _ = to.SetWriteDeadline(time.Now()) })
 		n, err := f.lines.Write(part)
 		stop()
 		if info, err := to.Stat(); err == nil {

@@ -51,8 +51,9 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 	p := &auditv1.Policy{OmitStages: stages(), OmitManagedFields: r.IntN(2) == 0}
 	for range 1 + r.IntN(8) {
 		rule := auditv1.PolicyRule{
-			Level: auditv1.Level(pick("None", "Metadata", "Request", "RequestResponse")), Users: some("jane"), UserGroups: some("people"),
-			Verbs: some("get", "create", "list"), OmitStages: stages(),
+			Level: auditv1.Level(pick("None", "Metadata", "Request", "RequestResponse")), Users: some("jane"),
+			UserGroups: some("people"),
+			Verbs:      some("get", "create", "list"), OmitStages: stages(),
 		}
 		if r.IntN(3) == 0 {
 			rule.OmitManagedFields = new(r.IntN(2) == 0)
@@ -86,21 +87,26 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 	judge := policy.NewPolicyRuleEvaluator(&in)
 	for range 30 {
 		i := &resource.Info{
-			IsResource: true, Verb: resource.VerbNamed(pick("get", "create", "list", "delete")), Group: pick("", "apps", "other"), Version: "v1", Resource: pick("pods", "jobs", "others"),
-			Subresource: pick("", "", "exec", "log"), Namespace: pick("", "team-a", "team-b"), Name: pick("web", "db", ""), Path: "/x",
+			IsResource: true, Verb: resource.VerbNamed(pick("get", "create", "list", "delete")),
+			Group: pick("", "apps", "other"), Version: "v1", Resource: pick("pods", "jobs", "others"),
+			Subresource: pick("", "", "exec", "log"), Namespace: pick("", "team-a", "team-b"),
+			Name: pick("web", "db", ""), Path: "/x",
 		}
 		if r.IntN(4) == 0 {
-			*i = resource.Info{Verb: resource.VerbNamed(pick("get", "post")), Path: pick("/healthz/a", "/version", "/x")}
+			*i = resource.Info{Verb: resource.VerbNamed(pick("get", "post")),
+				Path: pick("/healthz/a", "/version", "/x")}
 		}
 		u := &identity.User{Name: pick("jane", "joe"), Groups: some("people", "others")}
 		want := judge.EvaluatePolicyRule(&authorizer.AttributesRecord{
-			User: &user.DefaultInfo{Name: u.Name, Groups: u.Groups}, Verb: i.VerbName(), Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
+			User: &user.DefaultInfo{Name: u.Name, Groups: u.Groups}, Verb: i.VerbName(), Namespace: i.Namespace,
+			APIGroup: i.Group, APIVersion: i.Version,
 			Resource: i.Resource, Subresource: i.Subresource, Name: i.Name, ResourceRequest: i.IsResource, Path: i.Path,
 		})
 		got := compiled.Decide(i, u)
 		stages := true
 		for s := RequestReceived; s <= Panic; s++ {
-			stages = stages && (got.omitted&(1<<s) != 0) == slices.Contains(want.OmitStages, auditinternal.Stage(s.String()))
+			stages = stages && (got.omitted&(1<<s) != 0) == slices.Contains(want.OmitStages,
+				auditinternal.Stage(s.String()))
 		}
 		if got.Level.String() != string(want.Level) || got.OmitManagedFields != want.OmitManagedFields || !stages {
 			t.Fatalf("%+v by %+v: %+v, want %+v of %+v", i, u, got, want, p)
@@ -112,7 +118,9 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 func BenchmarkThousandOthers(b *testing.B) {
 	p := &auditv1.Policy{}
 	for i := range 1000 {
-		p.Rules = append(p.Rules, auditv1.PolicyRule{Level: "Metadata", Resources: []auditv1.GroupResources{{Group: "apps", Resources: []string{fmt.Sprint("things-", i)}}}})
+		p.Rules = append(p.Rules,
+			auditv1.PolicyRule{Level: "Metadata",
+				Resources: []auditv1.GroupResources{{Group: "apps", Resources: []string{fmt.Sprint("things-", i)}}}})
 	}
 	compiled, _ := Compile(p)
 	i, u := info("create", "apps", "deployments", "", "team-a"), &identity.User{Name: "jane"}

@@ -83,7 +83,8 @@ type Reservation struct{ left int }
 func New(o Options, sinks ...Waiting) *Log {
 	l := &Log{mode: o.Mode}
 	for _, s := range sinks {
-		q := &queue{options: o, sink: s, filled: make(chan struct{}, 1), crowded: make(chan struct{}, 1), closing: make(chan struct{}), over: make(chan struct{})}
+		q := &queue{options: o, sink: s, filled: make(chan struct{}, 1), crowded: make(chan struct{}, 1),
+			closing: make(chan struct{}), over: make(chan struct{})}
 		q.full.queue = q
 		l.queues = append(l.queues, q)
 		go q.run()
@@ -200,8 +201,8 @@ func (l *Log) Refuses() bool { return l.mode == Blocking }
 // lastWrite is how long a write may take that has lost its context.
 const lastWrite = time.Second
 
-// Close writes what is waiting, for as long as the context lasts, and closes the sinks. A write that does not end, such as
-// one to standard output that nothing reads, is left alone: what it and those after it were to write is lost.
+// Close writes what is waiting, for as long as the context lasts, and closes the sinks. A write that does not end, such
+// as one to standard output that nothing reads, is left alone: what it and those after it were to write is lost.
 func (l *Log) Close(ctx context.Context) error {
 	for _, q := range l.queues {
 		q.close(ctx)
@@ -249,8 +250,8 @@ type queue struct {
 	isAbandoned bool
 }
 
-// A fullError is the error of an event for which a queue has no room. When it is read it names the cause of the last loss, which
-// may be over by then.
+// A fullError is the error of an event for which a queue has no room. When it is read it names the cause of the last
+// loss, which may be over by then.
 type fullError struct {
 	queue *queue
 	cause atomic.Pointer[error]

@@ -129,7 +129,8 @@ func TestBlockingRefusesWhileTheSinkFails(t *testing.T) {
 		sink := &recorded{broken: 2}
 		l := New(options(Blocking, &lost), Waiting{Sink: sink, Wait: time.Millisecond})
 		r, err := l.Reserve()
-		if err != nil || l.Add(line(0, 1), &r).IsAny() || l.Add(line(1, 1), &r).IsAny() || l.Add(line(2, 1), &r).IsAny() {
+		if err != nil || l.Add(line(0, 1), &r).IsAny() || l.Add(line(1, 1), &r).IsAny() ||
+			l.Add(line(2, 1), &r).IsAny() {
 			t.Fatal("no room", err)
 		}
 		l.Release(&r)
@@ -278,7 +279,8 @@ func TestWebhookPostsBatches(t *testing.T) {
 			Kind, APIVersion string
 			Items            []struct{ AuditID string }
 		}
-		if err := json.NewDecoder(q.Body).Decode(&list); err != nil || list.Kind != "EventList" || list.APIVersion != "audit.k8s.io/v1" {
+		if err := json.NewDecoder(q.Body).Decode(&list); err != nil || list.Kind != "EventList" ||
+			list.APIVersion != "audit.k8s.io/v1" {
 			t.Errorf("%+v %v", list, err)
 		}
 		if len(batches) == 1 && fail {
@@ -389,8 +391,8 @@ func (r *recorded) count() int {
 	return len(r.lines)
 }
 
-// TestLossNamesItsCause: the cause of a loss names what the sink failed for, also when it is read after the sink works again,
-// and says of a sink that does not fail that it is slow.
+// TestLossNamesItsCause: the cause of a loss names what the sink failed for, also when it is read after the sink works
+// again, and says of a sink that does not fail that it is slow.
 func TestLossNamesItsCause(t *testing.T) {
 	for name, want := range map[string]string{
 		"fails": "the audit log takes no more events: the disk is full",

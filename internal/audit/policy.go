@@ -111,13 +111,16 @@ func Compile(p *auditv1.Policy) (*Policy, field.ErrorList) {
 const matched = auditinternal.LevelMetadata
 
 func (p *Policy) add(position int, in *auditinternal.Policy, r auditinternal.PolicyRule) {
-	d := Decision{Level: levelOf(r.Level), OmitManagedFields: in.OmitManagedFields, omitted: bitsOf(in.OmitStages) | bitsOf(r.OmitStages)}
+	d := Decision{Level: levelOf(r.Level), OmitManagedFields: in.OmitManagedFields, omitted: bitsOf(in.OmitStages) |
+		bitsOf(r.OmitStages)}
 	if r.OmitManagedFields != nil {
 		d.OmitManagedFields = *r.OmitManagedFields
 	}
 	p.hasPaths = p.hasPaths || len(r.NonResourceURLs) > 0
 	r.Level = matched
-	p.rules = append(p.rules, rule{policy.NewPolicyRuleEvaluator(&auditinternal.Policy{Rules: []auditinternal.PolicyRule{r}}), d, isForAll(&r)})
+	p.rules = append(p.rules,
+		rule{policy.NewPolicyRuleEvaluator(&auditinternal.Policy{Rules: []auditinternal.PolicyRule{r}}), d,
+			isForAll(&r)})
 	if len(r.Resources) == 0 {
 		p.index.Add(position, &index.Rule{Group: index.Any, Resource: index.Any, Actions: 1, Namespaces: r.Namespaces})
 	}
@@ -154,7 +157,8 @@ func bitsOf(omitted []auditinternal.Stage) (set uint8) {
 }
 
 // Decide returns what the policy says of a request: its method, its path and its user. Of a path that servers read in
-// different ways it has all that the policy says of any of them: how a client spells a path must not decide what is recorded.
+// different ways it has all that the policy says of any of them: how a client spells a path must not decide what is
+// recorded.
 func (p *Policy) Decide(i *resource.Info, u *identity.User) Decision {
 	if p == nil {
 		return Decision{}
@@ -181,7 +185,8 @@ func (d Decision) and(other Decision) Decision {
 	case d.Level == None:
 		return other
 	}
-	return Decision{max(d.Level, other.Level), d.OmitManagedFields && other.OmitManagedFields, d.omitted & other.omitted}
+	return Decision{max(d.Level, other.Level), d.OmitManagedFields && other.OmitManagedFields,
+		d.omitted & other.omitted}
 }
 
 // decide is Decide for one reading of the path.
@@ -191,7 +196,8 @@ func (p *Policy) decide(i *resource.Info, path string, u *identity.User) Decisio
 	}
 	var room [8]*index.List
 	var rules index.Search
-	for _, l := range p.index.Find(room[:0], &index.Key{Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource}, 1) {
+	for _, l := range p.index.Find(room[:0], &index.Key{Group: i.Group, Version: i.Version, Resource: i.Resource,
+		Subresource: i.Subresource}, 1) {
 		rules.From(l.Plain)
 		rules.From(l.Named[i.Namespace])
 	}
@@ -207,8 +213,9 @@ func (p *Policy) decide(i *resource.Info, path string, u *identity.User) Decisio
 	a.user = user.DefaultInfo{Name: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
 	a.record = authorizer.AttributesRecord{
 		User: &a.user, Verb: i.VerbName(), Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
-		Resource: i.Resource, Subresource: i.Subresource, Name: either(i.Name, selectedName(i)), ResourceRequest: i.IsResource,
-		Path: path,
+		Resource: i.Resource, Subresource: i.Subresource, Name: either(i.Name, selectedName(i)),
+		ResourceRequest: i.IsResource,
+		Path:            path,
 	}
 	d := p.other
 	for ; position >= 0; position = rules.Next() {
@@ -221,8 +228,8 @@ func (p *Policy) decide(i *resource.Info, path string, u *identity.User) Decisio
 	return d
 }
 
-// selectedName returns the name that a list, a watch or the deletion of a collection selects; "" if it selects none. It is
-// the name of the request's object to Kubernetes.
+// selectedName returns the name that a list, a watch or the deletion of a collection selects; "" if it selects none. It
+// is the name of the request's object to Kubernetes.
 func selectedName(i *resource.Info) string {
 	if !i.Verb.Selects() {
 		return ""

@@ -17,10 +17,13 @@ func TestDecide(t *testing.T) {
 		OmitStages: []auditv1.Stage{"RequestReceived"}, OmitManagedFields: true,
 		Rules: []auditv1.PolicyRule{
 			{Level: "None", Users: []string{"probe"}},
-			{Level: "Metadata", Resources: []auditv1.GroupResources{{Resources: []string{"secrets", "pods/exec"}}}, OmitManagedFields: &yes},
+			{Level: "Metadata", Resources: []auditv1.GroupResources{{Resources: []string{"secrets", "pods/exec"}}},
+				OmitManagedFields: &yes},
 			{
-				Level: "RequestResponse", Verbs: []string{"create", "update"}, UserGroups: []string{"people"}, OmitManagedFields: &no,
-				Resources: []auditv1.GroupResources{{Group: "shop"}}, Namespaces: []string{"team-a"}, OmitStages: []auditv1.Stage{"Panic"},
+				Level: "RequestResponse", Verbs: []string{"create", "update"}, UserGroups: []string{"people"},
+				OmitManagedFields: &no,
+				Resources:         []auditv1.GroupResources{{Group: "shop"}}, Namespaces: []string{"team-a"},
+				OmitStages: []auditv1.Stage{"Panic"},
 			},
 			{Level: "Request", NonResourceURLs: []string{"/healthz*"}},
 		},
@@ -36,12 +39,15 @@ func TestDecide(t *testing.T) {
 	}{
 		{pods("get", "secrets", ""), identity.User{Name: "probe"}, "None"},
 		{pods("get", "secrets", ""), identity.User{Name: "x"}, "Metadata true ResponseStarted ResponseComplete Panic"},
-		{pods("create", "pods", "exec"), identity.User{Name: "x"}, "Metadata true ResponseStarted ResponseComplete Panic"},
+		{pods("create", "pods", "exec"), identity.User{Name: "x"},
+			"Metadata true ResponseStarted ResponseComplete Panic"},
 		{pods("create", "pods", ""), identity.User{Name: "x"}, "None"},
-		{info("create", "shop", "orders", "", "team-a"), identity.User{Groups: []string{"x", "people"}}, "RequestResponse false ResponseStarted ResponseComplete"},
+		{info("create", "shop", "orders", "", "team-a"), identity.User{Groups: []string{"x", "people"}},
+			"RequestResponse false ResponseStarted ResponseComplete"},
 		{info("create", "shop", "orders", "", "team-b"), identity.User{Groups: []string{"people"}}, "None"},
 		{info("create", "shop", "orders", "", "team-a"), identity.User{}, "None"},
-		{&resource.Info{Verb: resource.VerbGet, Path: "/healthz/etcd"}, identity.User{}, "Request true ResponseStarted ResponseComplete Panic"},
+		{&resource.Info{Verb: resource.VerbGet, Path: "/healthz/etcd"}, identity.User{},
+			"Request true ResponseStarted ResponseComplete Panic"},
 		{&resource.Info{Verb: resource.VerbGet, Path: "/version"}, identity.User{}, "None"},
 	} {
 		d := p.Decide(c.info, &c.user)
@@ -64,7 +70,8 @@ func TestDecide(t *testing.T) {
 func TestDecideByPath(t *testing.T) {
 	p, errs := Compile(&auditv1.Policy{Rules: []auditv1.PolicyRule{
 		{Level: "None", NonResourceURLs: []string{"/healthz", "/public/*"}},
-		{Level: "Request", NonResourceURLs: []string{"/admin", "/admin/*"}, OmitStages: []auditv1.Stage{"RequestReceived"}},
+		{Level: "Request", NonResourceURLs: []string{"/admin", "/admin/*"},
+			OmitStages: []auditv1.Stage{"RequestReceived"}},
 		{Level: "RequestResponse", NonResourceURLs: []string{"/keys/*"}, OmitStages: []auditv1.Stage{"Panic"}},
 		{Level: "Metadata", Verbs: []string{"get"}, OmitStages: []auditv1.Stage{"ResponseStarted"}},
 	}})
@@ -73,13 +80,16 @@ func TestDecideByPath(t *testing.T) {
 	}
 	const metadata = "Metadata RequestReceived ResponseComplete Panic"
 	for path, want := range map[string]string{
-		"/healthz": "None", "/public/x": "None", "/public/a%20b": "None", "/public/a//b": "None", "/other": metadata, "/other/a%2fb": metadata,
-		"/admin": "Request ResponseStarted ResponseComplete Panic", "/keys/1": "RequestResponse RequestReceived ResponseStarted ResponseComplete",
+		"/healthz": "None", "/public/x": "None", "/public/a%20b": "None", "/public/a//b": "None", "/other": metadata,
+		"/other/a%2fb":         metadata,
+		"/admin":               "Request ResponseStarted ResponseComplete Panic",
+		"/keys/1":              "RequestResponse RequestReceived ResponseStarted ResponseComplete",
 		"/public/../admin":     "Request ResponseStarted ResponseComplete Panic", // as /admin
 		"/public/%2e%2e/admin": "Request ResponseStarted ResponseComplete Panic",
 		"/public/..%2fother":   metadata, "/healthz;x": metadata,
 		"/keys/../public/x": "RequestResponse RequestReceived ResponseStarted ResponseComplete",
-		"/public/" + strings.Repeat(`;//%2f\`, 60) + "/%252525252525252525": "RequestResponse RequestReceived ResponseStarted ResponseComplete Panic",
+		"/public/" + strings.Repeat(`;//%2f\`, 60) +
+			"/%252525252525252525": "RequestResponse RequestReceived ResponseStarted ResponseComplete Panic",
 	} {
 		d := p.Decide(&resource.Info{Verb: resource.VerbGet, Path: path}, &identity.User{})
 		got := d.Level.String()
@@ -96,7 +106,8 @@ func TestDecideByPath(t *testing.T) {
 
 func info(verb, group, name, sub, namespace string) *resource.Info {
 	return &resource.Info{
-		Verb: resource.VerbNamed(verb), IsResource: true, Group: group, Version: "v1", Resource: name, Subresource: sub, Namespace: namespace,
+		Verb: resource.VerbNamed(verb), IsResource: true, Group: group, Version: "v1", Resource: name, Subresource: sub,
+		Namespace: namespace,
 	}
 }
 

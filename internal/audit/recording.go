@@ -95,7 +95,8 @@ func (r *Recording) Begin(a *Auditor, p *Policy, s *Start, newID func() string) 
 	r.sources = [2]string{s.Client, s.Peer}
 	e := &r.event // filled in place: it is large
 	*e = Event{}
-	e.ID, e.Level, e.Target, e.Info, e.User, e.Agent, e.Received = s.ID, r.decision.Level, s.Target, s.Info, s.User, s.Agent, s.Received
+	e.ID, e.Level, e.Target, e.Info, e.User, e.Agent, e.Received = s.ID, r.decision.Level, s.Target, s.Info, s.User,
+		s.Agent, s.Received
 	e.Object.Name = selectedName(s.Info)
 	e.Configuration, e.Policies = s.Configuration, s.Policies
 	e.Sources = r.sources[:]
@@ -229,7 +230,8 @@ func (r *Recording) End(code int, panicked bool, annotations []Annotation) {
 // Detach returns the recording with memory of its own, for an answer that outlives its request's. The
 // one that it was taken from records nothing any more.
 func (r *Recording) Detach() *Recording {
-	d := &Recording{auditor: r.auditor, decision: r.decision, reservation: r.reservation, omitted: r.omitted, withholds: r.withholds, event: r.event}
+	d := &Recording{auditor: r.auditor, decision: r.decision, reservation: r.reservation, omitted: r.omitted,
+		withholds: r.withholds, event: r.event}
 	e := &d.event
 	e.Sources = slices.Clone(e.Sources) // whose memory is the recording's own
 	*r = Recording{}
@@ -282,8 +284,8 @@ var (
 	resourceVersionName = document.NewName("resourceVersion")
 )
 
-// copied returns a member that is a string in the recording's memory; "" for any other. What was copied before stays valid
-// if that memory moves.
+// copied returns a member that is a string in the recording's memory; "" for any other. What was copied before stays
+// valid if that memory moves.
 func (r *Recording) copied(object document.Node, name *document.Name) string {
 	m, isThere := object.Step(name)
 	if !isThere || m.Kind() != document.String {
@@ -371,7 +373,8 @@ func (r *Recording) add(line *[]byte) {
 	}
 	short := r.event
 	short.RequestObject, short.ResponseObject = nil, nil
-	short.Annotations = append(short.Annotations[:len(short.Annotations):len(short.Annotations)], Annotation{truncated, "true"})
+	short.Annotations = append(short.Annotations[:len(short.Annotations):len(short.Annotations)],
+		Annotation{truncated, "true"})
 	*line = short.Append((*line)[:0])
 	if isWhole {
 		missed = log.AddShorter(*line, missed)

@@ -1,9 +1,11 @@
-// Package backend is a plain JSON API that keeps its objects in memory: the backend of the demo, of tests and of benchmarks.
+// Package backend is a plain JSON API that keeps its objects in memory: the backend of the demo, of tests and of
+// benchmarks.
 //
 // Every path is a collection or an item of one: by the policy files that describe it, or by its structure alone (see
-// parsePath), so that nothing needs to be declared. The server stores the bytes it gets, adds nothing to them and returns them as they came. It knows what an ordinary API knows
-// (GET, POST, PUT, DELETE, strong ETags with If-Match and If-None-Match, a stream of changes), and none of Kubernetes'
-// conventions; its errors are plain text. It reads the request target as it was sent: no cleaning, no redirects.
+// parsePath), so that nothing needs to be declared. The server stores the bytes it gets, adds nothing to them and
+// returns them as they came. It knows what an ordinary API knows (GET, POST, PUT, DELETE, strong ETags with If-Match
+// and If-None-Match, a stream of changes), and none of Kubernetes' conventions; its errors are plain text. It reads the
+// request target as it was sent: no cleaning, no redirects.
 package backend
 
 import (
@@ -41,8 +43,8 @@ type Options struct {
 	Described func() []resource.Resolver
 	// Successes, if set, returns how documents say that operations are answered.
 	Successes func() []resource.Success
-	// TakesAll lets no request fail because of its path, its method, its name or its type of body: what is no collection
-	// and no item of one is answered with the body that was sent.
+	// TakesAll lets no request fail because of its path, its method, its name or its type of body: what is no
+	// collection and no item of one is answered with the body that was sent.
 	TakesAll bool
 }
 

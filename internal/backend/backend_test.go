@@ -88,33 +88,56 @@ func TestSession(t *testing.T) {
 		{"GET", "/v2/orders/o1", "", nil, answer{200, jsonType, `"1"`, "", "", o1}},
 		{"HEAD", "/v2/orders/o1", "", nil, answer{200, jsonType, `"1"`, "", "", ""}},
 		{"GET", "/v2/orders/o1?x=1", "", []string{`If-None-Match: "7", "1"`}, answer{304, "", `"1"`, "", "", ""}},
-		{"PUT", "/v2/orders/o1", `{"id":"o1","n":2}`, []string{`If-Match: "1"`}, answer{200, jsonType, `"2"`, "", "", `{"id":"o1","n":2}`}},
-		{"PUT", "/v2/orders/o1", `{"id":"o1","n":3}`, []string{`If-Match: "1"`}, answer{412, textType, "", "", "", "/v2/orders/o1: the precondition of the request does not hold\n"}},
-		{"PUT", "/v2/orders/o1", `{"id":"o1","n":3}`, []string{`If-Match: W/"2"`}, answer{412, textType, "", "", "", "/v2/orders/o1: the precondition of the request does not hold\n"}},
-		{"PUT", "/v2/orders/o1", `{"id":"o1","n":3}`, []string{`If-Match: *`}, answer{200, jsonType, `"3"`, "", "", `{"id":"o1","n":3}`}},
-		{"PUT", "/v2/orders/o1", `{}`, []string{`If-None-Match: *`}, answer{412, textType, "", "", "", "/v2/orders/o1: the precondition of the request does not hold\n"}},
-		{"PUT", "/v2/orders/o0", `{}`, []string{`If-Match: *`}, answer{412, textType, "", "", "", "/v2/orders/o0: the precondition of the request does not hold\n"}},
+		{"PUT", "/v2/orders/o1", `{"id":"o1","n":2}`, []string{`If-Match: "1"`},
+			answer{200, jsonType, `"2"`, "", "", `{"id":"o1","n":2}`}},
+		{"PUT", "/v2/orders/o1", `{"id":"o1","n":3}`, []string{`If-Match: "1"`},
+			answer{412, textType, "", "", "", "/v2/orders/o1: the precondition of the request does not hold\n"}},
+		{"PUT", "/v2/orders/o1", `{"id":"o1","n":3}`, []string{`If-Match: W/"2"`},
+			answer{412, textType, "", "", "", "/v2/orders/o1: the precondition of the request does not hold\n"}},
+		{"PUT", "/v2/orders/o1", `{"id":"o1","n":3}`, []string{`If-Match: *`},
+			answer{200, jsonType, `"3"`, "", "", `{"id":"o1","n":3}`}},
+		{"PUT", "/v2/orders/o1", `{}`, []string{`If-None-Match: *`},
+			answer{412, textType, "", "", "", "/v2/orders/o1: the precondition of the request does not hold\n"}},
+		{"PUT", "/v2/orders/o0", `{}`, []string{`If-Match: *`},
+			answer{412, textType, "", "", "", "/v2/orders/o0: the precondition of the request does not hold\n"}},
 		{"PUT", "/v2/orders/o0", `{}`, []string{`If-None-Match: *`}, answer{201, jsonType, `"4"`, "", "", `{}`}},
 		{"GET", "/v2/orders", "", nil, answer{200, jsonType, `"4"`, "", "", `{"items":[{},{"id":"o1","n":3}]}`}},
-		{"DELETE", "/v2/orders/o1", "", []string{`If-Match: "1"`}, answer{412, textType, "", "", "", "/v2/orders/o1: the precondition of the request does not hold\n"}},
+		{"DELETE", "/v2/orders/o1", "", []string{`If-Match: "1"`},
+			answer{412, textType, "", "", "", "/v2/orders/o1: the precondition of the request does not hold\n"}},
 		{"DELETE", "/v2/orders/o1", "", nil, answer{204, "", "", "", "", ""}},
 		{"DELETE", "/v2/orders/o1", "", nil, answer{404, textType, "", "", "", "/v2/orders/o1 does not exist\n"}},
-		{"DELETE", "/v2/orders/o1", "", []string{`If-Match: *`}, answer{412, textType, "", "", "", "/v2/orders/o1: the precondition of the request does not hold\n"}},
+		{"DELETE", "/v2/orders/o1", "", []string{`If-Match: *`},
+			answer{412, textType, "", "", "", "/v2/orders/o1: the precondition of the request does not hold\n"}},
 		{"GET", "/v2/orders", "", nil, answer{200, jsonType, `"5"`, "", "", `{"items":[{}]}`}},
-		{"DELETE", "/v2/orders", "", nil, answer{405, textType, "", "", "GET, HEAD, POST", "/v2/orders is a collection, which does not support DELETE\n"}},
-		{"PATCH", "/v2/orders/o0", "{}", nil, answer{405, textType, "", "", "GET, HEAD, PUT, DELETE", "/v2/orders/o0 is an item, which does not support PATCH\n"}},
+		{"DELETE", "/v2/orders", "", nil,
+			answer{405, textType, "", "", "GET, HEAD, POST",
+				"/v2/orders is a collection, which does not support DELETE\n"}},
+		{"PATCH", "/v2/orders/o0", "{}", nil,
+			answer{405, textType, "", "", "GET, HEAD, PUT, DELETE",
+				"/v2/orders/o0 is an item, which does not support PATCH\n"}},
 		{"GET", "/v2", "", nil, answer{404, textType, "", "", "", "/v2 is neither a collection nor an item\n"}},
-		{"GET", "/v2/../v2/orders", "", nil, answer{200, jsonType, `"0"`, "", "", `{"items":[]}`}}, // three segments after v2: no cleaning, no redirect
-		{"POST", "/v2/orders", `{"n":1}`, nil, answer{400, textType, "", "", "", "the object has no name: one of metadata.name, name and id must be set\n"}},
-		{"POST", "/v2/orders", `{"Name":"x"}`, nil, answer{400, textType, "", "", "", "the object has no name: one of metadata.name, name and id must be set\n"}},
-		{"POST", "/v2/orders", `{"name":"a/b"}`, nil, answer{400, textType, "", "", "", "the name \"a/b\" must not need escaping in a path\n"}},
-		{"POST", "/v2/orders", `{"name":".."}`, nil, answer{400, textType, "", "", "", "the name \"..\" must not need escaping in a path\n"}},
+		// three segments after v2: no cleaning, no redirect
+		{"GET", "/v2/../v2/orders", "", nil, answer{200, jsonType, `"0"`, "", "", `{"items":[]}`}},
+		{"POST", "/v2/orders", `{"n":1}`, nil,
+			answer{400, textType, "", "", "",
+				"the object has no name: one of metadata.name, name and id must be set\n"}},
+		{"POST", "/v2/orders", `{"Name":"x"}`, nil,
+			answer{400, textType, "", "", "",
+				"the object has no name: one of metadata.name, name and id must be set\n"}},
+		{"POST", "/v2/orders", `{"name":"a/b"}`, nil,
+			answer{400, textType, "", "", "", "the name \"a/b\" must not need escaping in a path\n"}},
+		{"POST", "/v2/orders", `{"name":".."}`, nil,
+			answer{400, textType, "", "", "", "the name \"..\" must not need escaping in a path\n"}},
 		{"POST", "/v2/orders", `["o2"]`, nil, answer{400, textType, "", "", "", "the body must be a JSON object\n"}},
 		{"PUT", "/v2/orders/o2", ``, nil, answer{400, textType, "", "", "", "the body must be a JSON object\n"}},
-		{"PUT", "/v2/orders/o2", `{}{}`, nil, answer{400, textType, "", "", "", "the body must be a JSON object: invalid character '{' after top-level value\n"}},
+		{"PUT", "/v2/orders/o2", `{}{}`, nil,
+			answer{400, textType, "", "", "",
+				"the body must be a JSON object: invalid character '{' after top-level value\n"}},
 		{"POST", "/v2/orders", `{"id":17}`, nil, answer{201, jsonType, `"6"`, "/v2/orders/17", "", `{"id":17}`}},
-		{"POST", "/v2/orders", `{"id":1,"name":"b","metadata":{"name":"a"}}`, nil, answer{201, jsonType, `"7"`, "/v2/orders/a", "", `{"id":1,"name":"b","metadata":{"name":"a"}}`}},
-		{"PUT", "/v2/orders/o2", strings.Repeat(" ", 201), nil, answer{413, textType, "", "", "", "the body may not be larger than 200 bytes\n"}},
+		{"POST", "/v2/orders", `{"id":1,"name":"b","metadata":{"name":"a"}}`, nil,
+			answer{201, jsonType, `"7"`, "/v2/orders/a", "", `{"id":1,"name":"b","metadata":{"name":"a"}}`}},
+		{"PUT", "/v2/orders/o2", strings.Repeat(" ", 201), nil,
+			answer{413, textType, "", "", "", "the body may not be larger than 200 bytes\n"}},
 	} {
 		if got := do(t, c.method, url+c.path, c.body, c.headers...); got != c.want {
 			t.Errorf("row %d: %s %s %v answered\n%+v, want\n%+v", i, c.method, c.path, c.headers, got, c.want)
@@ -264,7 +287,8 @@ func TestStoreIsBounded(t *testing.T) {
 		for i, c := range []struct {
 			path, body string
 			want       int
-		}{{"/a/1", `{"a":1}`, 201}, {"/a/2", `{"a":1}`, 507}, {"/a/1", `{"a":10000}`, 507}, {"/a/1", `{}`, 200}, {"/a/2", `{"a":1}`, 201}} {
+		}{{"/a/1", `{"a":1}`, 201}, {"/a/2", `{"a":1}`, 507}, {"/a/1", `{"a":10000}`, 507}, {"/a/1", `{}`, 200},
+			{"/a/2", `{"a":1}`, 201}} {
 			if got := do(t, "PUT", url+c.path, c.body); got.Code != c.want {
 				t.Errorf("row %d answered %+v, want %d", i, got, c.want)
 			}
@@ -341,7 +365,8 @@ func TestFaults(t *testing.T) {
 	}
 	fault(backend.Fault{Delay: 20 * time.Millisecond})
 	before := time.Now()
-	if got := do(t, "GET", url+"/a", ""); got.Body != `{"items":[{"id":"after"}]}` || time.Since(before) < 20*time.Millisecond {
+	if got := do(t, "GET", url+"/a", ""); got.Body != `{"items":[{"id":"after"}]}` ||
+		time.Since(before) < 20*time.Millisecond {
 		t.Errorf("the delayed list is %+v after %v", got, time.Since(before))
 	}
 	s.SetFault(nil)

@@ -20,14 +20,15 @@ type described struct {
 // theObject is the name of the one object of a resource that has no others. No path has it.
 const theObject = "/"
 
-// describe returns what policy files say of a request; nil if they say nothing, or the path has Kubernetes' form, which needs
-// no description.
+// describe returns what policy files say of a request; nil if they say nothing, or the path has Kubernetes' form, which
+// needs no description.
 func describe(resolvers func() []resource.Resolver, method, request string) *described {
 	if resolvers == nil {
 		return nil
 	}
 	for _, r := range resolvers() {
-		for _, tried := range [...]string{method, http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodPost} {
+		for _, tried := range [...]string{method, http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete,
+			http.MethodPost} {
 			i, of, err := r.Resolve(tried, []byte(request))
 			if err != nil || i.APIPrefix != "" {
 				continue
@@ -54,7 +55,8 @@ func describedObject(of *resource.Resource, i *resource.Info, isVerb bool) *desc
 		d.target.collection += "/" + i.Subresource
 	}
 	switch i.Verb {
-	case resource.VerbDeleteCollection, resource.VerbGet, resource.VerbHead, resource.VerbList, resource.VerbWatch, resource.VerbCreate, resource.VerbUpdate, resource.VerbPatch, resource.VerbDelete:
+	case resource.VerbDeleteCollection, resource.VerbGet, resource.VerbHead, resource.VerbList, resource.VerbWatch,
+		resource.VerbCreate, resource.VerbUpdate, resource.VerbPatch, resource.VerbDelete:
 	default:
 		d.isOperation = isVerb
 	}

@@ -22,7 +22,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := s.readBody(w, r)
 	fault := s.fault.Load()
 	if s.record != nil || fault != nil {
-		seen := &Request{Method: r.Method, Target: r.RequestURI, Proto: r.Proto, Host: r.Host, Header: r.Header, Body: body, Err: err}
+		seen := &Request{Method: r.Method, Target: r.RequestURI, Proto: r.Proto, Host: r.Host, Header: r.Header,
+			Body: body, Err: err}
 		if s.record != nil {
 			s.record.add(seen)
 		}

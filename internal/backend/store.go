@@ -125,8 +125,8 @@ func (s *store) put(t target, body []byte, when condition) (o *object, created b
 	return o, old == nil, err
 }
 
-// update replaces an object by what is made of it if the condition holds, or fails with errMissing, errMismatch, errFull or
-// the error of made.
+// update replaces an object by what is made of it if the condition holds, or fails with errMissing, errMismatch,
+// errFull or the error of made.
 func (s *store) update(t target, when condition, made func(old []byte) ([]byte, error)) (*object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

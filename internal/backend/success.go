@@ -36,7 +36,8 @@ func (s *successes) of(o operation) *resource.Success {
 	return read.by[o]
 }
 
-// successesOf returns the answers of documents by their operations. Of several documents with an operation the first counts.
+// successesOf returns the answers of documents by their operations. Of several documents with an operation the first
+// counts.
 func successesOf(all []resource.Success) map[operation]*resource.Success {
 	by := map[operation]*resource.Success{}
 	for i := range all {

@@ -103,7 +103,8 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, t target) {
 	}
 }
 
-// appendEvent writes one event as a line. Line breaks between an object's tokens become spaces; in strings JSON has none.
+// appendEvent writes one event as a line. Line breaks between an object's tokens become spaces; in strings JSON has
+// none.
 func appendEvent(line []byte, kind string, body []byte) []byte {
 	line = append(line, `{"type":"`...)
 	line = append(line, kind...)

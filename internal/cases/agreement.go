@@ -116,7 +116,8 @@ func (l *Ledger) count(m Measure, r *Result, onPurpose bool, open map[string]str
 	case m == ByObject && !r.Agrees(Code):
 		// There is no object; only the answer of the case counts.
 	default:
-		return []string{fmt.Sprintf("%s: does not agree by %s:\n\t%s", r.Case.ID, m, strings.ReplaceAll(r.Explain(m.aspects()...), "\n", "\n\t"))}
+		return []string{fmt.Sprintf("%s: does not agree by %s:\n\t%s", r.Case.ID, m,
+			strings.ReplaceAll(r.Explain(m.aspects()...), "\n", "\n\t"))}
 	}
 	return nil
 }
@@ -133,7 +134,8 @@ func (l *Ledger) compareWith(now *Ledger, m Measure) []string {
 	case now.Agree[m] < l.Agree[m]:
 		problems = append(problems, fmt.Sprintf("%d cases agree by %s; %d did before", now.Agree[m], m, l.Agree[m]))
 	case now.Agree[m] > l.Agree[m] || now.Total[m] != l.Total[m]:
-		problems = append(problems, fmt.Sprintf("%d/%d cases agree by %s, recorded are %d/%d (run with -update)", now.Agree[m], now.Total[m], m, l.Agree[m], l.Total[m]))
+		problems = append(problems, fmt.Sprintf("%d/%d cases agree by %s, recorded are %d/%d (run with -update)",
+			now.Agree[m], now.Total[m], m, l.Agree[m], l.Total[m]))
 	}
 	return problems
 }
@@ -147,7 +149,8 @@ func (d *Deliberate) check(r *Result) []string {
 	}
 	fields := fieldSet(&r.Got)
 	if r.Got.Code != d.Code || reason != d.Reason || !slices.Equal(fields, d.Fields) {
-		return []string{fmt.Sprintf("%s: is to answer %d %s %v on purpose, answers %d %s %v", d.ID, d.Code, d.Reason, d.Fields, r.Got.Code, reason, fields)}
+		return []string{fmt.Sprintf("%s: is to answer %d %s %v on purpose, answers %d %s %v", d.ID, d.Code, d.Reason,
+			d.Fields, r.Got.Code, reason, fields)}
 	}
 	if len(r.Differences) == 0 {
 		return []string{d.ID + ": agrees, so it does not differ on purpose"}
@@ -159,7 +162,8 @@ func (d *Deliberate) check(r *Result) []string {
 func (l *Ledger) Summary(set string, results []*Result, deliberate []Deliberate) string {
 	onPurpose := 0
 	for _, r := range results {
-		if !r.Agrees(ByAnswer.aspects()...) && slices.ContainsFunc(deliberate, func(d Deliberate) bool { return d.ID == r.Case.ID }) {
+		if !r.Agrees(ByAnswer.aspects()...) &&
+			slices.ContainsFunc(deliberate, func(d Deliberate) bool { return d.ID == r.Case.ID }) {
 			onPurpose++
 		}
 	}
@@ -231,7 +235,8 @@ func ReadDeliberate(file string) ([]Deliberate, error) {
 		if len(parts) != 4 {
 			return fmt.Errorf("must be: CASE | CODE REASON | FIELDS | why")
 		}
-		d := Deliberate{ID: strings.TrimSpace(parts[0]), Fields: strings.Fields(parts[2]), Why: strings.TrimSpace(parts[3])}
+		d := Deliberate{ID: strings.TrimSpace(parts[0]), Fields: strings.Fields(parts[2]),
+			Why: strings.TrimSpace(parts[3])}
 		code, reason, _ := strings.Cut(strings.TrimSpace(parts[1]), " ")
 		var err error
 		if d.Code, err = strconv.Atoi(code); err != nil {

@@ -9,7 +9,8 @@ import (
 
 // played returns the result of a case answered with the given code, when the real server said want.
 func played(id string, want, got int) *Result {
-	r := &Result{Case: &Case{ID: id, Expect: Response{Code: want, Reason: ptr("R")}}, Got: Response{Code: got, Reason: ptr("R")}}
+	r := &Result{Case: &Case{ID: id, Expect: Response{Code: want, Reason: ptr("R")}},
+		Got: Response{Code: got, Reason: ptr("R")}}
 	r.compare()
 	return r
 }
@@ -35,10 +36,12 @@ func TestLedger(t *testing.T) {
 			results: []*Result{played("a", 200, 200), played("b", 200, 500), played("c", 200, 400)},
 		},
 		{
-			name:     "a case agrees no more",
-			before:   ledger(1, 1, nil),
-			results:  []*Result{played("a", 200, 500)},
-			problems: []string{"a: does not agree by answer:\n\tcode: want 200, got 500", "0 cases agree by answer; 1 did before", "0 cases agree by warnings; 1 did before", "0 cases agree by message; 1 did before"},
+			name:    "a case agrees no more",
+			before:  ledger(1, 1, nil),
+			results: []*Result{played("a", 200, 500)},
+			problems: []string{"a: does not agree by answer:\n\tcode: want 200, got 500",
+				"0 cases agree by answer; 1 did before", "0 cases agree by warnings; 1 did before",
+				"0 cases agree by message; 1 did before"},
 		},
 		{
 			name:     "an open case agrees",
@@ -70,7 +73,8 @@ func TestLedger(t *testing.T) {
 
 func TestLedgerOfObjects(t *testing.T) {
 	result := func(id string, code int, got string) *Result {
-		r := &Result{Case: &Case{ID: id, Expect: Response{Code: 200, Object: []byte(`{"a":1}`)}}, Got: Response{Code: code, Object: []byte(got)}}
+		r := &Result{Case: &Case{ID: id, Expect: Response{Code: 200, Object: []byte(`{"a":1}`)}},
+			Got: Response{Code: code, Object: []byte(got)}}
 		r.compare()
 		return r
 	}
@@ -94,7 +98,8 @@ func TestLedgerFile(t *testing.T) {
 	want := &Ledger{
 		Agree: map[Measure]int{ByAnswer: 5, ByObject: 3, ByMetadata: 0, ByWarnings: 5, ByMessage: 1},
 		Total: map[Measure]int{ByAnswer: 7, ByObject: 4, ByMetadata: 4, ByWarnings: 7, ByMessage: 3},
-		Open:  map[Measure]map[string]string{ByAnswer: {"a/b.yaml#0": "PATCH is not applied", "c": "x"}, ByObject: {"d": "y"}},
+		Open: map[Measure]map[string]string{ByAnswer: {"a/b.yaml#0": "PATCH is not applied", "c": "x"},
+			ByObject: {"d": "y"}},
 	}
 	file := filepath.Join(t.TempDir(), "set.txt")
 	if err := want.Write(file, "first\nsecond"); err != nil {
@@ -119,7 +124,8 @@ open object d y
 	if err != nil || string(text) != wantText {
 		t.Errorf("got %s, %v", text, err)
 	}
-	for _, line := range []string{"agree answer x of 7", "agree answer 1", "agree beauty 1 of 1", "open message a b", "shut answer a b"} {
+	for _, line := range []string{"agree answer x of 7", "agree answer 1", "agree beauty 1 of 1", "open message a b",
+		"shut answer a b"} {
 		if _, err := ReadLedger(write(t, line)); err == nil {
 			t.Errorf("%q was read", line)
 		}
@@ -129,7 +135,8 @@ open object d y
 func TestReadDeliberate(t *testing.T) {
 	got, err := ReadDeliberate(write(t, "# comment\na/b | 400 BadRequest | spec.x spec.y | RES-3: stricter | safer\nc | 201 |  | looser\n"))
 	want := []Deliberate{
-		{ID: "a/b", Code: 400, Reason: "BadRequest", Fields: []string{"spec.x", "spec.y"}, Why: "RES-3: stricter | safer"},
+		{ID: "a/b", Code: 400, Reason: "BadRequest", Fields: []string{"spec.x", "spec.y"},
+			Why: "RES-3: stricter | safer"},
 		{ID: "c", Code: 201, Fields: []string{}, Why: "looser"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {

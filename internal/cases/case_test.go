@@ -37,11 +37,13 @@ func TestRead(t *testing.T) {
 		Follow: []Request{{Method: "GET", Path: "/f"}},
 		Expect: Response{
 			Code: 422, ContentType: "application/json", Warnings: []string{"w"}, Reason: ptr("Invalid"), Message: "m",
-			Causes: []Cause{{Reason: "r", Message: "cm", Field: "f"}}, Follow: []Response{{Code: 200, Object: []byte(`{"x":1}`)}},
+			Causes: []Cause{{Reason: "r", Message: "cm", Field: "f"}},
+			Follow: []Response{{Code: 200, Object: []byte(`{"x":1}`)}},
 		},
 		ExpectKube: &Response{Code: 404, RawBody: ptr("no")}, Oracle: "o", OrderUnstable: true,
 	}, {
-		ID: "b", Request: Request{Method: "GET", Path: "/", RawBodyBase64: ptr("AAE=")}, Expect: Response{RawBody: ptr("closed")},
+		ID: "b", Request: Request{Method: "GET", Path: "/", RawBodyBase64: ptr("AAE=")},
+		Expect: Response{RawBody: ptr("closed")},
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -133,12 +133,14 @@ func fieldSet(a *Response) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// isItem reports whether a cause is one that the message does not repeat, for an item of the field that another one names.
+// isItem reports whether a cause is one that the message does not repeat, for an item of the field that another one
+// names.
 func (a *Response) isItem(c Cause) bool {
 	if strings.Contains(a.Message, c.Field+": "+c.Message) {
 		return false
 	}
-	return slices.ContainsFunc(a.Causes, func(whole Cause) bool { return whole.Field != "" && strings.HasPrefix(c.Field, whole.Field+"[") })
+	return slices.ContainsFunc(a.Causes,
+		func(whole Cause) bool { return whole.Field != "" && strings.HasPrefix(c.Field, whole.Field+"[") })
 }
 
 // denial is how Kubernetes and the gateway begin the message of a policy's denial.
@@ -203,7 +205,8 @@ func at(path string) string {
 // withoutUnrecorded drops the metadata that recorded objects lack because it differs from run to run.
 func withoutUnrecorded(object any) {
 	for _, metadata := range metadataOf(object) {
-		for _, key := range []string{"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields"} {
+		for _, key := range []string{"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+			"managedFields"} {
 			delete(metadata, key)
 		}
 	}

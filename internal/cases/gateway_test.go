@@ -34,7 +34,8 @@ func TestAgreement(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	sets := []string{"protocol", "gateway-api-examples", "gateway-api-cel-standard", "json-test-suite", "json-patch-tests", "vap-map-lab", "vap-kubescape"}
+	sets := []string{"protocol", "gateway-api-examples", "gateway-api-cel-standard", "json-test-suite",
+		"json-patch-tests", "vap-map-lab", "vap-kubescape"}
 	if testing.Short() {
 		sets = sampled
 	}
@@ -51,8 +52,10 @@ func TestAgreement(t *testing.T) {
 			for _, r := range results {
 				known[r.Case.ID] = true
 			}
-			compareWithLedger(t, set, results, deliberate, "How far the gateway over a plain backend agrees with the recorded answers of "+set+".jsonl. The numbers may only rise;\n"+
-				"go test ./internal/cases -run TestAgreement -update records it. Open cases say what they wait for.")
+			compareWithLedger(t, set, results, deliberate,
+				"How far the gateway over a plain backend agrees with the recorded answers of "+set+
+					".jsonl. The numbers may only rise;\n"+
+					"go test ./internal/cases -run TestAgreement -update records it. Open cases say what they wait for.")
 		})
 	}
 	for _, d := range deliberate {
@@ -67,7 +70,8 @@ var sampled = []string{"protocol", "vap-map-lab"}
 
 // compareWithLedger compares results with the set's ledger, and records the agreement with -update
 // unless it has fallen; the comment stands at the ledger's head.
-func compareWithLedger(t *testing.T, set string, results []*cases.Result, deliberate []cases.Deliberate, comment string) {
+func compareWithLedger(t *testing.T, set string, results []*cases.Result, deliberate []cases.Deliberate,
+	comment string) {
 	t.Helper()
 	file := filepath.Join("testdata", set+".txt")
 	ledger, err := cases.ReadLedger(file)
@@ -78,7 +82,8 @@ func compareWithLedger(t *testing.T, set string, results []*cases.Result, delibe
 	t.Log(now.Summary(set, results, deliberate))
 	for _, measure := range cases.Measures() {
 		if *update && now.Agree[measure] < ledger.Agree[measure] {
-			t.Fatalf("%d cases agreed by %s, %d do now: nothing is recorded", ledger.Agree[measure], measure, now.Agree[measure])
+			t.Fatalf("%d cases agreed by %s, %d do now: nothing is recorded", ledger.Agree[measure], measure,
+				now.Agree[measure])
 		}
 	}
 	if *update {
@@ -97,7 +102,8 @@ func byPolicies(all []cases.Case) [][]*cases.Case {
 	var groups [][]*cases.Case
 	for i := range all {
 		c := &all[i]
-		at := slices.IndexFunc(groups, func(g []*cases.Case) bool { return slices.Equal(g[0].PolicyFiles, c.PolicyFiles) })
+		at := slices.IndexFunc(groups,
+			func(g []*cases.Case) bool { return slices.Equal(g[0].PolicyFiles, c.PolicyFiles) })
 		if at < 0 {
 			at, groups = len(groups), append(groups, nil)
 		}
@@ -122,7 +128,8 @@ func play(t *testing.T, gateway, suites string, group []*cases.Case) []*cases.Re
 	go func() { _ = behind.Serve(listener) }() // ends with Close
 	t.Cleanup(func() { _ = behind.Close() })
 
-	args := []string{"--config", writeIdentity(t), "--upstream", "http://" + listener.Addr().String(), "--dialect", "Plain"}
+	args := []string{"--config", writeIdentity(t), "--upstream", "http://" + listener.Addr().String(), "--dialect",
+		"Plain"}
 	for _, file := range group[0].PolicyFiles {
 		args = append(args, "--policies", filepath.Join(suites, file))
 	}

@@ -146,7 +146,8 @@ func (s *session) render(r *Request) (head, body []byte, err error) {
 		body = fill(body)
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", r.Method, fill([]byte(r.Path)), s.player.Address)
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", r.Method, fill([]byte(r.Path)),
+		s.player.Address)
 	if r.ContentType != "" {
 		fmt.Fprintf(&b, "Content-Type: %s\r\n", r.ContentType)
 	}
@@ -184,7 +185,8 @@ func (s *session) remember(h http.Header, body []byte) {
 
 // answerOf puts a response into the form in which answers are recorded.
 func answerOf(response *http.Response, raw []byte) *Response {
-	a := &Response{Code: response.StatusCode, ContentType: response.Header.Get("Content-Type"), Warnings: response.Header.Values("Warning")}
+	a := &Response{Code: response.StatusCode, ContentType: response.Header.Get("Content-Type"),
+		Warnings: response.Header.Values("Warning")}
 	media, _, err := mime.ParseMediaType(a.ContentType)
 	if err != nil || media != "application/json" || len(raw) == 0 || !json.Valid(raw) {
 		text := string(raw)

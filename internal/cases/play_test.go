@@ -76,13 +76,15 @@ func TestPlay(t *testing.T) {
 		Namespaces: map[string]map[string]string{"x": {"team": "a"}},
 		Setup:      []Request{{Method: "POST", Path: "/a", ContentType: json, Body: []byte(`{"a": 1}`)}},
 		Request: Request{
-			Method: "FOO", Path: "/a//../%77?x=$RV", ContentType: "Application/JSON", RawBody: ptr(`{"rv":"$RV","uid":"$UID"}`),
+			Method: "FOO", Path: "/a//../%77?x=$RV", ContentType: "Application/JSON",
+			RawBody: ptr(`{"rv":"$RV","uid":"$UID"}`),
 			Headers: map[string]string{"Accept": "image/png"}, User: &User{Name: "alice"},
 		},
 		Follow: []Request{{Method: "GET", Path: "http://evil.example/b"}},
 		Expect: Response{
-			Code: 422, Reason: ptr("Invalid"), Message: "m", Causes: []Cause{{Field: "spec.x"}}, Warnings: []string{`299 - "b"`, `299 - "a"`},
-			Follow: []Response{{Code: 404, RawBody: ptr("404 page not found\n")}},
+			Code: 422, Reason: ptr("Invalid"), Message: "m", Causes: []Cause{{Field: "spec.x"}},
+			Warnings: []string{`299 - "b"`, `299 - "a"`},
+			Follow:   []Response{{Code: 404, RawBody: ptr("404 page not found\n")}},
 		},
 	}
 	player := Player{Address: address, Identify: func(u User) []Header { return []Header{{"X-Remote-User", u.Name}} }}

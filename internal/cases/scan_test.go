@@ -20,7 +20,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/scan"
 )
 
-// TestScanAgrees: the writes of recorded cases, replayed by a scan, get the verdicts that the gateway answers them with.
+// TestScanAgrees: the writes of recorded cases, replayed by a scan, get the verdicts that the gateway answers them
+// with.
 func TestScanAgrees(t *testing.T) {
 	suites, gateway := suitesDir(t), buildGateway(t)
 	sets := []string{"protocol", "gateway-api-cel-standard", "vap-map-lab", "vap-kubescape"}
@@ -113,7 +114,8 @@ func replay(t *testing.T, gateway, suites string, group []*cases.Case) (admitted
 		}
 		isRefused := r.Denied+r.Unjudged > 0
 		if want := result.Got.Code != http.StatusCreated; isRefused != want {
-			t.Errorf("%s: the gateway answers %d (%s); the scan says %+v", one.ID, result.Got.Code, result.Got.Message, r.Listed)
+			t.Errorf("%s: the gateway answers %d (%s); the scan says %+v", one.ID, result.Got.Code, result.Got.Message,
+				r.Listed)
 		}
 		if isRefused {
 			refused++

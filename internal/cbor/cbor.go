@@ -1,6 +1,6 @@
-// Package cbor reads bodies in CBOR, in which clients of Kubernetes may send objects, options and configurations to apply. It
-// makes JSON of them as Kubernetes' own decoder reads them. That decoder takes forms that another reader of the same bytes may
-// read otherwise, and none of Kubernetes' clients writes; these are refused before.
+// Package cbor reads bodies in CBOR, in which clients of Kubernetes may send objects, options and configurations to
+// apply. It makes JSON of them as Kubernetes' own decoder reads them. That decoder takes forms that another reader of
+// the same bytes may read otherwise, and none of Kubernetes' clients writes; these are refused before.
 package cbor
 
 import (
@@ -54,7 +54,8 @@ func (b *Body) JSON() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(text) > b.limits.Bytes:
-		return nil, status.RequestEntityTooLarge("the object in the CBOR body must be at most %d bytes as JSON", b.limits.Bytes)
+		return nil, status.RequestEntityTooLarge("the object in the CBOR body must be at most %d bytes as JSON",
+			b.limits.Bytes)
 	}
 	return text, nil
 }
@@ -98,7 +99,8 @@ func appendJSON(to []byte, value any) (_ []byte, err error) {
 	return nil, unreadable("it has a value that has no form in JSON")
 }
 
-// appendFloat appends a number that stays one with a fraction, as it is in CBOR: `1.0` is another type than `1` to policies.
+// appendFloat appends a number that stays one with a fraction, as it is in CBOR: `1.0` is another type than `1` to
+// policies.
 func appendFloat(to []byte, f float64) []byte {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		return strconv.AppendFloat(to, f, 'f', 1, 64)

@@ -50,10 +50,13 @@ func TestRead(t *testing.T) {
 		{"an object as clients send it", "d9d9f7 a2 4161 01 4162 f5", `{"a":1,"b":true}`},
 		{"without the mark", "a1 6161 01", `{"a":1}`},
 		{"text", "65 c3a93c2261", `"é<\"a"`},
-		{"numbers", "88 00 20 1bffffffffffffff7f" + "", lead + "whole numbers must have at most 64 bits with their sign"},
+		{"numbers", "88 00 20 1bffffffffffffff7f" + "",
+			lead + "whole numbers must have at most 64 bits with their sign"},
 		{"the largest", "82 1b7fffffffffffffff 3b7fffffffffffffff", `[9223372036854775807,-9223372036854775808]`},
-		{"the least that is too small", "3b8000000000000000", lead + "whole numbers must have at most 64 bits with their sign"},
-		{"fractions", "85 f93c00 f93e00 fa7f7fffff fb0000000000000001 f98000", `[1.0,1.5,3.4028234663852886e+38,5e-324,-0.0]`},
+		{"the least that is too small", "3b8000000000000000",
+			lead + "whole numbers must have at most 64 bits with their sign"},
+		{"fractions", "85 f93c00 f93e00 fa7f7fffff fb0000000000000001 f98000",
+			`[1.0,1.5,3.4028234663852886e+38,5e-324,-0.0]`},
 		{"what is no number", "f97e00", lead + "cbor: data item of cbor type primitives is not accepted by protocol: floating-point NaN"},
 		{"infinite", "f97c00", lead + "cbor: data item of cbor type primitives is not accepted by protocol: floating-point infinity"},
 		{"null", "f6", `null`},
@@ -75,11 +78,14 @@ func TestRead(t *testing.T) {
 		{"the mark inside", "81 d9d9f7 00", lead + "it must not have a tag 55799"},
 		{"a tag of text", "d6 6161", lead + "the tag 22 must be of a byte string"},
 		{"a tag of a tag", "d6 d6 4161", lead + "the tag 22 must be of a byte string"},
-		{"a key with a tag", "a1 d6 4161 00", lead + "the keys of maps must be strings of a known length, without a tag"},
-		{"a key in parts", "a1 7f 6161 ff 00", lead + "the keys of maps must be strings of a known length, without a tag"},
+		{"a key with a tag", "a1 d6 4161 00",
+			lead + "the keys of maps must be strings of a known length, without a tag"},
+		{"a key in parts", "a1 7f 6161 ff 00",
+			lead + "the keys of maps must be strings of a known length, without a tag"},
 		{"a number as key", "a1 01 01", lead + "the keys of maps must be strings of a known length, without a tag"},
 		{"a key twice", "a2 6161 01 6161 02", lead + "cbor: found duplicate map key \"a\" at map element index 1"},
-		{"a key twice, in two types", "a2 6161 01 4161 02", lead + "cbor: found duplicate map key \"a\" at map element index 1"},
+		{"a key twice, in two types", "a2 6161 01 4161 02",
+			lead + "cbor: found duplicate map key \"a\" at map element index 1"},
 		{"two values", "00 00", lead + "it must end after the first value"},
 		{"nothing", "", lead + "it ends within a value"},
 		{"the mark alone", "d9d9f7", lead + "it ends within a value"},
@@ -100,7 +106,8 @@ func TestRead(t *testing.T) {
 			if c.name == "too large" {
 				limits.Bytes = 100
 			}
-			if got := answer(body, limits); !strings.HasPrefix(got, c.want) || strings.HasPrefix(c.want, "{") && got != c.want {
+			if got := answer(body, limits); !strings.HasPrefix(got, c.want) || strings.HasPrefix(c.want, "{") &&
+				got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -132,7 +139,8 @@ func TestAmplification(t *testing.T) {
 			got := answer(body, generous)
 			runtime.ReadMemStats(&after)
 			allocated := int64(after.TotalAlloc - before.TotalAlloc)
-			t.Logf("%d bytes: %.1f times as much allocated: %.80s", len(body), float64(allocated)/float64(len(body)), got)
+			t.Logf("%d bytes: %.1f times as much allocated: %.80s", len(body), float64(allocated)/float64(len(body)),
+				got)
 			if allocated > 120*int64(len(body)) {
 				t.Errorf("%d bytes made %d", len(body), allocated)
 			}
@@ -148,16 +156,21 @@ func samples(t testing.TB) (bodies [][]byte) {
 	for _, o := range []kruntime.Object{
 		&corev1.Pod{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-			ObjectMeta: metav1.ObjectMeta{Name: "p", CreationTimestamp: metav1.Unix(1e9, 0), Labels: map[string]string{"a": "<é>"}, ManagedFields: []metav1.ManagedFieldsEntry{
-				{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:a":{"f:b":{}}}`)},
-			}},
+			ObjectMeta: metav1.ObjectMeta{Name: "p", CreationTimestamp: metav1.Unix(1e9, 0),
+				Labels: map[string]string{"a": "<é>"}, ManagedFields: []metav1.ManagedFieldsEntry{
+					{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:a":{"f:b":{}}}`)},
+				}},
 			Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &three, Containers: []corev1.Container{{
-				Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1500m")}},
-				LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}},
+				Name:      "c",
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1500m")}},
+				LivenessProbe: &corev1.Probe{
+					ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}},
 			}}},
 		},
-		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, Data: map[string][]byte{"a": {0, 255}, "b": nil}},
-		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"x": "y"}, "n": []any{int64(1), 1.0, 1.5, nil, true}}},
+		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			Data: map[string][]byte{"a": {0, 255}, "b": nil}},
+		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+			"data": map[string]any{"x": "y"}, "n": []any{int64(1), 1.0, 1.5, nil, true}}},
 	} {
 		var b bytes.Buffer
 		if err := kcbor.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &b); err != nil {
@@ -174,7 +187,8 @@ func FuzzJSON(f *testing.F) {
 	for _, body := range samples(f) {
 		f.Add(body)
 	}
-	for _, body := range []string{"a261610161416102", "bf6161019f0102ffff", "d65818", "fb7ff8000000000000", "c11a514b67b0", "a1d64c52756e41734e6f6e526f6f7400"} {
+	for _, body := range []string{"a261610161416102", "bf6161019f0102ffff", "d65818", "fb7ff8000000000000",
+		"c11a514b67b0", "a1d64c52756e41734e6f6e526f6f7400"} {
 		raw, err := hex.DecodeString(body)
 		if err != nil {
 			f.Fatal(err)
@@ -182,7 +196,8 @@ func FuzzJSON(f *testing.F) {
 		f.Add(raw)
 	}
 	typed := kcbor.NewSerializer(scheme.Scheme, scheme.Scheme)
-	plain := kjsonserializer.NewSerializerWithOptions(kjsonserializer.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, kjsonserializer.SerializerOptions{})
+	plain := kjsonserializer.NewSerializerWithOptions(kjsonserializer.DefaultMetaFactory, scheme.Scheme, scheme.Scheme,
+		kjsonserializer.SerializerOptions{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		b, err := Read(body, generous)
 		var text []byte

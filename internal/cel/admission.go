@@ -49,7 +49,8 @@ func NewAdmissionCompiler(hasParams bool) *AdmissionCompiler {
 // ComposeConditions come before, all else after.
 func (c *AdmissionCompiler) Share(common *Common) {
 	c.common, c.isShared = common, true
-	c.position = common.position(positionKey{0, fmt.Sprintf("params=%v composed=%v", c.hasParams, c.composed), c.states})
+	c.position = common.position(positionKey{0, fmt.Sprintf("params=%v composed=%v", c.hasParams, c.composed),
+		c.states})
 }
 
 // env returns the environment of the policy, with the variables so far.
@@ -126,8 +127,8 @@ func (c *AdmissionCompiler) Variable(name, expression string) error {
 	return nil
 }
 
-// CheckVariable compiles the expression of a variable that is to be declared. It returns the variable's type even if the
-// expression does not compile.
+// CheckVariable compiles the expression of a variable that is to be declared. It returns the variable's type even if
+// the expression does not compile.
 func (c *AdmissionCompiler) CheckVariable(expression string) (*Checked, *apiservercel.DeclType, error) {
 	e, err := c.env(true)
 	if err != nil {

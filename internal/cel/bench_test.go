@@ -185,25 +185,30 @@ func guardedMaps(b testing.TB) contender {
 func kubernetesPolicies(b testing.TB) contender {
 	var policies []validating.Validator
 	for _, rule := range benchRules {
-		compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+		compiler, err := plugincel.NewCompositedCompiler(
+			environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 		if err != nil {
 			b.Fatal(err)
 		}
 		declarations := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
-		condition := compiler.CompileCondition([]plugincel.ExpressionAccessor{&validating.ValidationCondition{Expression: rule}}, declarations, environment.StoredExpressions)
+		condition := compiler.CompileCondition(
+			[]plugincel.ExpressionAccessor{&validating.ValidationCondition{Expression: rule}}, declarations,
+			environment.StoredExpressions)
 		nothing := compiler.CompileCondition(nil, declarations, environment.StoredExpressions)
 		policies = append(policies, validating.NewValidator(condition, nil, nothing, nothing, nil, nil))
 	}
 	object := &unstructured.Unstructured{Object: celtest.Decode(b, celtest.BenchObject).(map[string]any)}
 	kind := object.GroupVersionKind()
 	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	attributes := admission.NewAttributesRecord(object, nil, kind, "team-a", "payments", resource, "", admission.Create, nil, false, &user.DefaultInfo{Name: "jane", Groups: []string{"dev"}})
+	attributes := admission.NewAttributesRecord(object, nil, kind, "team-a", "payments", resource, "", admission.Create,
+		nil, false, &user.DefaultInfo{Name: "jane", Groups: []string{"dev"}})
 	namespace := &corev1.Namespace{}
 	namespace.Name = "team-a"
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(cancel)
 	return contender{"Kubernetes' policies", func() {
-		versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(object)}
+		versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind,
+			VersionedObject: admission.NewLazyObject(object)}
 		for _, p := range policies {
 			result := p.Validate(ctx, resource, versioned, nil, namespace, PolicyBudget, nil)
 			if len(result.Decisions) != 1 || result.Decisions[0].Action != validating.ActionAdmit {

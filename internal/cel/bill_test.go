@@ -63,22 +63,26 @@ func TestMadeIsAskedFor(t *testing.T) {
 				}
 				m := &limitedMemory{limit: 1 << 30, leave: 1 << 30}
 				if err := evaluate(m); err != nil || m.peak < c.least || m.used != 0 {
-					t.Errorf("%s: at least %d bytes are made: %d were asked for, %d are not given back: %v", way, c.least, m.peak, m.used, err)
+					t.Errorf("%s: at least %d bytes are made: %d were asked for, %d are not given back: %v", way,
+						c.least, m.peak, m.used, err)
 				}
 				if most := 10*c.least + value.GrantStep; m.peak > most {
 					t.Errorf("%s: %d bytes were asked for, more than %d", way, m.peak, most)
 				}
 				m = &limitedMemory{limit: c.least / 4, leave: 1 << 30}
 				var failure *Error
-				if err := evaluate(m); !errors.As(err, &failure) || failure.Cause != value.Refused || !failure.Fatal() || m.used != 0 {
-					t.Errorf("%s: with too little memory it ends with %v; %d bytes are not given back", way, err, m.used)
+				if err := evaluate(m); !errors.As(err, &failure) || failure.Cause != value.Refused ||
+					!failure.Fatal() || m.used != 0 {
+					t.Errorf("%s: with too little memory it ends with %v; %d bytes are not given back", way, err,
+						m.used)
 				}
 			}
 		})
 	}
 }
 
-// TestHeavyWorkAsksForLeave: what costs much asks for leave, again and again, and ends without; what costs little does not ask.
+// TestHeavyWorkAsksForLeave: what costs much asks for leave, again and again, and ends without; what costs little does
+// not ask.
 func TestHeavyWorkAsksForLeave(t *testing.T) {
 	e := adhocEnv(t)
 	for _, c := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// baseDeclarations has the variables and functions of the base environment. Environments have it in common: cel-go would look at each
-// of the functions again for each of them.
+// baseDeclarations has the variables and functions of the base environment. Environments have it in common: cel-go
+// would look at each of the functions again for each of them.
 var baseDeclarations = sync.OnceValues(func() (*checker.Env, error) {
 	e, err := checker.NewEnv(base().Container, base().CELTypeProvider(), checker.CrossTypeNumericComparisons(true))
 	if err == nil {
@@ -27,16 +27,19 @@ var baseDeclarations = sync.OnceValues(func() (*checker.Env, error) {
 	return e, err
 })
 
-// A typing has what expressions may refer to, and finds their types as a celgo.Env does that extends the base environment.
+// A typing has what expressions may refer to, and finds their types as a celgo.Env does that extends the base
+// environment.
 type typing struct{ declarations *checker.Env }
 
 // newTyping adds variables and functions to what the base environment has.
-func newTyping(provider types.Provider, variables []*decls.VariableDecl, functions ...*decls.FunctionDecl) (*typing, error) {
+func newTyping(provider types.Provider, variables []*decls.VariableDecl,
+	functions ...*decls.FunctionDecl) (*typing, error) {
 	parent, err := baseDeclarations()
 	if err != nil {
 		return nil, err
 	}
-	e, err := checker.NewEnv(base().Container, provider, checker.CrossTypeNumericComparisons(true), checker.ValidatedDeclarations(parent))
+	e, err := checker.NewEnv(base().Container, provider, checker.CrossTypeNumericComparisons(true),
+		checker.ValidatedDeclarations(parent))
 	if err == nil {
 		err = e.AddIdents(variables...)
 	}
@@ -79,16 +82,18 @@ func astOf(tree *celast.AST, source common.Source) *celgo.Ast {
 
 // validators are the names of those validators of cel-go that look only at what mayBeInvalid finds.
 var validators = []string{
-	"cel.validator.duration", "cel.validator.timestamp", "cel.validator.matches", "cel.validator.homogeneous_literals", "cel.validator.string_format",
+	"cel.validator.duration", "cel.validator.timestamp", "cel.validator.matches", "cel.validator.homogeneous_literals",
+	"cel.validator.string_format",
 }
 
 // knowsValidators reports whether the base environment has no validators but these.
 var knowsValidators = sync.OnceValue(func() bool {
-	return !slices.ContainsFunc(base().Validators(), func(v celgo.ASTValidator) bool { return !slices.Contains(validators, v.Name()) })
+	return !slices.ContainsFunc(base().Validators(),
+		func(v celgo.ASTValidator) bool { return !slices.Contains(validators, v.Name()) })
 })
 
-// mayBeInvalid reports whether a validator of the base environment may find a mistake. The validators go through a tree once
-// each, and make nodes of their own. Most expressions need none of them.
+// mayBeInvalid reports whether a validator of the base environment may find a mistake. The validators go through a tree
+// once each, and make nodes of their own. Most expressions need none of them.
 func mayBeInvalid(tree *celast.AST) bool {
 	if !knowsValidators() {
 		return true

@@ -16,11 +16,20 @@ import (
 // FuzzTyping: the types and the mistakes of an expression are those that cel-go finds in the same environment.
 func FuzzTyping(f *testing.F) {
 	for i, expression := range append([]string{
-		`[1, 'a']`, `[1]`, `[?object.a]`, `[?optional.of(1), 'a']`, `{1: 'a', 'b': 'c'}`, `{'a': 1, 'b': 'c'}`, `{?'a': object.b}`, `'%d'.format(['a'])`, `'%d %s'.format([1])`, `'%s'.format([1, [2, 'a']])`,
-		`duration('1h')`, `duration('x')`, `timestamp('2024-01-01T00:00:00Z')`, `timestamp('x')`, `'a'.matches('[')`, `object.a.matches('a+')`, `matches('a', '(')`, `object.none`, `nothing`, `self.spec.none`, `self.spec.replicas < 'a'`,
-		`self.spec.list.all(x, x > 0)`, `self.spec.list.map(x, [x, 'a'])`, `self.spec.named.exists(n, n.name == self.spec.name)`, `type(self.spec) == map`, `google.protobuf.Timestamp{}`, `.object.a`, `self.spec.labels.?app.orValue('x') in ['a', 'b']`,
-		`authorizer.requestResource.check('get').allowed()`, `namespaceObject.metadata.name + request.name`, `request.userInfo.groups.exists(g, g == 1)`, `Object{spec: Object.spec{replicas: 3}}`, `JSONPatch{op: 'add', path: '/a', value: 1}`, `jsonpatch.escapeKey('a/b')`,
-		`object.a.all(i, x, i != x) && oldObject == null`, `1 + 1u`, `1 < 1.5`, `[[], ['a']]`, `{}`, `[]`, `cel.bind(a, object.x, a == 1)`, `quantity('1').isLessThan(quantity(object.a))`, `ip('1.2.3.4')`, `duration(object.a)`, `semver('1')`,
+		`[1, 'a']`, `[1]`, `[?object.a]`, `[?optional.of(1), 'a']`, `{1: 'a', 'b': 'c'}`, `{'a': 1, 'b': 'c'}`,
+		`{?'a': object.b}`, `'%d'.format(['a'])`, `'%d %s'.format([1])`, `'%s'.format([1, [2, 'a']])`,
+		`duration('1h')`, `duration('x')`, `timestamp('2024-01-01T00:00:00Z')`, `timestamp('x')`, `'a'.matches('[')`,
+		`object.a.matches('a+')`, `matches('a', '(')`, `object.none`, `nothing`, `self.spec.none`,
+		`self.spec.replicas < 'a'`,
+		`self.spec.list.all(x, x > 0)`, `self.spec.list.map(x, [x, 'a'])`,
+		`self.spec.named.exists(n, n.name == self.spec.name)`, `type(self.spec) == map`, `google.protobuf.Timestamp{}`,
+		`.object.a`, `self.spec.labels.?app.orValue('x') in ['a', 'b']`,
+		`authorizer.requestResource.check('get').allowed()`, `namespaceObject.metadata.name + request.name`,
+		`request.userInfo.groups.exists(g, g == 1)`, `Object{spec: Object.spec{replicas: 3}}`,
+		`JSONPatch{op: 'add', path: '/a', value: 1}`, `jsonpatch.escapeKey('a/b')`,
+		`object.a.all(i, x, i != x) && oldObject == null`, `1 + 1u`, `1 < 1.5`, `[[], ['a']]`, `{}`, `[]`,
+		`cel.bind(a, object.x, a == 1)`, `quantity('1').isLessThan(quantity(object.a))`, `ip('1.2.3.4')`,
+		`duration(object.a)`, `semver('1')`,
 	}, celtest.AnyExpressions...) {
 		f.Add(expression, []byte{byte(i), byte(i * 7), byte(i * 31), 3, 5, 9, 200, byte(i * 3)})
 	}
@@ -29,7 +38,8 @@ func FuzzTyping(f *testing.F) {
 		f.Fatal(err)
 	}
 	s := celtest.Structural(f, celtest.TypedSchema)
-	c := ruleCompiler{node: s, typ: value.NewType(s, true), self: model.SchemaDeclType(s, true).MaybeAssignTypeName(selfTypeName)}
+	c := ruleCompiler{node: s, typ: value.NewType(s, true),
+		self: model.SchemaDeclType(s, true).MaybeAssignTypeName(selfTypeName)}
 	rules, err := c.env(true)
 	if err != nil {
 		f.Fatal(err)
@@ -76,7 +86,8 @@ func compareTyping(t *testing.T, e *env, expression string) {
 		}
 		return
 	}
-	if gotIssues != nil || !reflect.DeepEqual(got.NativeRep(), want.NativeRep()) || !reflect.DeepEqual(got.Source(), want.Source()) {
+	if gotIssues != nil || !reflect.DeepEqual(got.NativeRep(), want.NativeRep()) ||
+		!reflect.DeepEqual(got.Source(), want.Source()) {
 		t.Errorf("%q: got the types\n%v, cel-go\n%v", expression, got.NativeRep().TypeMap(), want.NativeRep().TypeMap())
 	}
 }

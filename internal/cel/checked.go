@@ -45,8 +45,8 @@ type Source struct {
 	env     *env
 }
 
-// Source returns what a condition can be checked again by. It is nil if that depends on variables of the policy, or needs an
-// environment that no other policy has: they are large to keep.
+// Source returns what a condition can be checked again by. It is nil if that depends on variables of the policy, or
+// needs an environment that no other policy has: they are large to keep.
 func (c *AdmissionCompiler) Source(of *Checked) *Source {
 	if !c.isShared || len(c.list.names) > 0 {
 		return nil

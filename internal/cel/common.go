@@ -2,9 +2,9 @@ package cel
 
 import "strings"
 
-// A Common has what the policies of one set have in common, so that it is made once: environments, expressions that were
-// parsed, and what came of expressions that several policies have in the same place. It serves one goroutine, and nothing
-// needs it once the set is compiled.
+// A Common has what the policies of one set have in common, so that it is made once: environments, expressions that
+// were parsed, and what came of expressions that several policies have in the same place. It serves one goroutine, and
+// nothing needs it once the set is compiled.
 type Common struct {
 	envs      map[envKey]*env
 	typed     map[typedKey]*typedEnv // at most keptTyped
@@ -23,11 +23,12 @@ func NewCommon() *Common {
 	}
 }
 
-// keptTrees is how many expressions stay parsed. A policy is compiled and reviewed before the next one, and few have more.
+// keptTrees is how many expressions stay parsed. A policy is compiled and reviewed before the next one, and few have
+// more.
 const keptTrees = 64
 
-// keptTyped is how many environments with types stay: they are large. Policies for the same kinds are reviewed one after
-// another, and most need one or two.
+// keptTyped is how many environments with types stay: they are large. Policies for the same kinds are reviewed one
+// after another, and most need one or two.
 const keptTyped = 64
 
 // Parse returns an expression, which is parsed if that was not done lately.
@@ -51,8 +52,8 @@ func (c *Common) keep(p *Parsed) {
 	c.next = (c.next + 1) % keptTrees
 }
 
-// A position says in what an expression is compiled: the environment, and the variables of its policy. Two policies have the
-// same one if they declare the same variables in the same order.
+// A position says in what an expression is compiled: the environment, and the variables of its policy. Two policies
+// have the same one if they declare the same variables in the same order.
 type position int
 
 // positionKey is a position and what is declared in it next: a variable of the policy with its expression.

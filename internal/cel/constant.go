@@ -14,14 +14,15 @@ import (
 var constantEnv = sync.OnceValues(func() (*env, error) { return newEnv(nil) })
 
 // AlwaysFails returns why an expression has no value, whatever the request: it reads no variable and fails, as
-// bool(string(dyn(1.5))) does, or constants in it make it fail, as in self.size / 0. It is nil for every other expression,
-// also for one that has a value because its logic leaves the failing part out.
+// bool(string(dyn(1.5))) does, or constants in it make it fail, as in self.size / 0. It is nil for every other
+// expression, also for one that has a value because its logic leaves the failing part out.
 func (p *Parsed) AlwaysFails() error {
 	if p.isFailing {
 		return p.failing
 	}
 	p.isFailing = true
-	if tree, _ := p.tree(); tree != nil && !readsVariable(tree) { // else compiling it says what is wrong, if anything is
+	if tree, _ := p.tree(); tree != nil && !readsVariable(tree) {
+		// else compiling it says what is wrong, if anything is
 		p.failing = alwaysFails(p.text)
 	}
 	if fate, err := p.constantFate(); p.failing == nil && fate == outcome.AlwaysErrs {

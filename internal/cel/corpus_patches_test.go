@@ -105,8 +105,8 @@ var mutationSpecs = []mutationSpec{{
 	},
 }}
 
-// TestCorpusOfPatches: what the expressions of mutating policies make is the same natively, by cel-go on lazy values and
-// in Kubernetes' own evaluator, and costs the same in both of our ways.
+// TestCorpusOfPatches: what the expressions of mutating policies make is the same natively, by cel-go on lazy values
+// and in Kubernetes' own evaluator, and costs the same in both of our ways.
 func TestCorpusOfPatches(t *testing.T) {
 	var n tally
 	specs := mutationSpecs
@@ -145,7 +145,8 @@ func TestCorpusOfPatches(t *testing.T) {
 
 func evaluatePatches(t *testing.T, n *tally, s *mutationSpec, bodies []string) {
 	c := NewPatchCompiler(false)
-	kubeCompiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	kubeCompiler, err := plugincel.NewCompositedCompiler(
+		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +222,9 @@ func patchOf(t *testing.T, p *Program, variables *Variables, body string) (evalR
 	defer f.Release()
 	v := f.Vars()
 	v.Set(value.Object, celtest.Parse(t, body), nil)
-	v.SetRequest(&Request{Group: "apps", Version: "v1", Kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Resource: "deployments", Namespace: "default", Name: "web", Operation: "CREATE", User: User{Name: "jane"}})
+	v.SetRequest(&Request{Group: "apps", Version: "v1", Kind: schema.GroupVersionKind{Group: "apps", Version: "v1",
+		Kind: "Deployment"}, Resource: "deployments", Namespace: "default", Name: "web", Operation: "CREATE",
+		User: User{Name: "jane"}})
 	if variables != nil {
 		f.OpenVariables(v, variables)
 		defer f.CloseVariables(v)
@@ -239,11 +242,16 @@ func patchOf(t *testing.T, p *Program, variables *Variables, body string) (evalR
 func kubernetesPatch(t *testing.T, ctx context.Context, e plugincel.MutatingEvaluator, body string) evalResult {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: celtest.Decode(t, body).(map[string]any)}
-	kind, resource := object.GroupVersionKind(), schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	attributes := admission.NewAttributesRecord(object, nil, kind, "default", "web", resource, "", admission.Create, nil, false, &user.DefaultInfo{Name: "jane"})
-	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(object)}
-	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
-	result, _, err := e.ForInput(ctx, versioned, request, plugincel.OptionalVariableBindings{}, &corev1.Namespace{}, PolicyBudget)
+	kind, resource := object.GroupVersionKind(),
+		schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	attributes := admission.NewAttributesRecord(object, nil, kind, "default", "web", resource, "", admission.Create,
+		nil, false, &user.DefaultInfo{Name: "jane"})
+	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind,
+		VersionedObject: admission.NewLazyObject(object)}
+	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource),
+		metav1.GroupVersionKind(kind))
+	result, _, err := e.ForInput(ctx, versioned, request, plugincel.OptionalVariableBindings{}, &corev1.Namespace{},
+		PolicyBudget)
 	switch {
 	case err != nil:
 		return evalResult{err: err.Error()}

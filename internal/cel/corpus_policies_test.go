@@ -42,21 +42,23 @@ type policySpec struct {
 
 const corpusNamespace = `{"metadata":{"name":"default","labels":{"team":"a"}},"spec":{},"status":{}}`
 
-// TestCorpusOfPolicies evaluates every expression of every policy in the suites on recorded objects: natively, by cel-go
-// on lazy values, and with Kubernetes' own compiler and evaluator.
+// TestCorpusOfPolicies evaluates every expression of every policy in the suites on recorded objects: natively, by
+// cel-go on lazy values, and with Kubernetes' own compiler and evaluator.
 func TestCorpusOfPolicies(t *testing.T) {
 	var n tally
 	bodies := celtest.RequestBodies(t)
 	var params []string
 	for _, object := range celtest.PolicyDocuments(t) {
-		if bytes.Contains(object, []byte(`"ControlConfiguration"`)) && bytes.Contains(object, []byte(`"settings"`)) && !bytes.Contains(object, []byte("CustomResourceDefinition")) {
+		if bytes.Contains(object, []byte(`"ControlConfiguration"`)) && bytes.Contains(object, []byte(`"settings"`)) &&
+			!bytes.Contains(object, []byte("CustomResourceDefinition")) {
 			params = append(params, string(object))
 		}
 	}
 	params = params[:min(len(params), 3)]
 	for _, object := range testutil.Sampled(3, celtest.PolicyDocuments(t)) {
 		var p policySpec
-		if json.Unmarshal(object, &p) != nil || p.Kind != "ValidatingAdmissionPolicy" && p.Kind != "MutatingAdmissionPolicy" {
+		if json.Unmarshal(object, &p) != nil || p.Kind != "ValidatingAdmissionPolicy" &&
+			p.Kind != "MutatingAdmissionPolicy" {
 			continue
 		}
 		evaluatePolicy(t, &n, &p, bodies, params)
@@ -67,7 +69,8 @@ func TestCorpusOfPolicies(t *testing.T) {
 func evaluatePolicy(t *testing.T, n *tally, p *policySpec, bodies, params []string) {
 	hasParams := p.Spec.ParamKind != nil
 	c := NewAdmissionCompiler(hasParams)
-	kubeCompiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	kubeCompiler, err := plugincel.NewCompositedCompiler(
+		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +84,8 @@ func evaluatePolicy(t *testing.T, n *tally, p *policySpec, bodies, params []stri
 		if err := c.Variable(v.Name, v.Expression); err != nil {
 			continue
 		}
-		kubeCompiler.CompileAndStoreVariable(anyExpression{v.Name, v.Expression}, declarations, environment.StoredExpressions)
+		kubeCompiler.CompileAndStoreVariable(anyExpression{v.Name, v.Expression}, declarations,
+			environment.StoredExpressions)
 		program := c.list.programs[len(c.list.programs)-1]
 		n.planned(program)
 		checked, issues := e.Compile(v.Expression)
@@ -124,24 +128,29 @@ func evaluatePolicy(t *testing.T, n *tally, p *policySpec, bodies, params []stri
 			t.Fatal(err)
 		}
 		n.planned(natively)
-		theirs := kubeCompiler.CompileCondition([]plugincel.ExpressionAccessor{anyExpression{"", expression}}, declarations, environment.StoredExpressions)
+		theirs := kubeCompiler.CompileCondition([]plugincel.ExpressionAccessor{anyExpression{"", expression}},
+			declarations, environment.StoredExpressions)
 		for i, body := range bodies {
 			param := ""
 			if len(params) > 0 && hasParams && i%4 != 3 {
 				param = params[i%len(params)]
 			}
-			evaluateThreeWays(t, n, expression, natively, lazily, &c.list, lazyVariables, theirs, body, bodies[(i+1)%len(bodies)], param)
+			evaluateThreeWays(t, n, expression, natively, lazily, &c.list, lazyVariables, theirs, body,
+				bodies[(i+1)%len(bodies)], param)
 		}
 	}
 }
 
-func evaluateThreeWays(t *testing.T, n *tally, expression string, natively, lazily *Program, variables, lazyVariables *Variables, theirs plugincel.ConditionEvaluator, body, old, param string) {
+func evaluateThreeWays(t *testing.T, n *tally, expression string, natively, lazily *Program, variables,
+	lazyVariables *Variables, theirs plugincel.ConditionEvaluator, body, old, param string) {
 	object := &unstructured.Unstructured{Object: celtest.Decode(t, body).(map[string]any)}
 	before := &unstructured.Unstructured{Object: celtest.Decode(t, old).(map[string]any)}
 	kind := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	attributes := admission.NewAttributesRecord(object, before, kind, "default", "web", resource, "", admission.Update, nil, false, &user.DefaultInfo{Name: "jane", UID: "1", Groups: []string{"dev"}})
-	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(object), VersionedOldObject: admission.NewLazyObject(before)}
+	attributes := admission.NewAttributesRecord(object, before, kind, "default", "web", resource, "", admission.Update,
+		nil, false, &user.DefaultInfo{Name: "jane", UID: "1", Groups: []string{"dev"}})
+	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind,
+		VersionedObject: admission.NewLazyObject(object), VersionedOldObject: admission.NewLazyObject(before)}
 	bindings := plugincel.OptionalVariableBindings{}
 	if param != "" {
 		bindings.VersionedParams = &unstructured.Unstructured{Object: celtest.Decode(t, param).(map[string]any)}
@@ -150,9 +159,11 @@ func evaluateThreeWays(t *testing.T, n *tally, expression string, natively, lazi
 	if err := json.Unmarshal([]byte(corpusNamespace), namespace); err != nil {
 		t.Fatal(err)
 	}
-	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
+	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource),
+		metav1.GroupVersionKind(kind))
 	want := func() evalResult {
-		results, _, err := theirs.ForInput(context.Background(), versioned, request, bindings, plugincel.CreateNamespaceObject(namespace), 100*PolicyBudget)
+		results, _, err := theirs.ForInput(context.Background(), versioned, request, bindings,
+			plugincel.CreateNamespaceObject(namespace), 100*PolicyBudget)
 		switch {
 		case err != nil:
 			return evalResult{err: err.Error()}
@@ -169,7 +180,8 @@ func evaluateThreeWays(t *testing.T, n *tally, expression string, natively, lazi
 			v.Set(value.Params, celtest.Parse(t, param), nil)
 		}
 		v.SetRequest(&Request{
-			Group: "apps", Version: "v1", Kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Resource: "deployments", Namespace: "default", Name: "web", Operation: "UPDATE",
+			Group: "apps", Version: "v1", Kind: schema.GroupVersionKind{Group: "apps", Version: "v1",
+				Kind: "Deployment"}, Resource: "deployments", Namespace: "default", Name: "web", Operation: "UPDATE",
 			User: User{Name: "jane", UID: "1", Groups: []string{"dev"}},
 		})
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// TestCorpusOfRules evaluates every rule of every CustomResourceDefinition in the suites on the values in recorded objects
-// that it is about, and on what these are not, in the same three ways.
+// TestCorpusOfRules evaluates every rule of every CustomResourceDefinition in the suites on the values in recorded
+// objects that it is about, and on what these are not, in the same three ways.
 func TestCorpusOfRules(t *testing.T) {
 	var n tally
 	objects := recordedObjects(t)
@@ -37,7 +37,8 @@ func TestCorpusOfRules(t *testing.T) {
 				continue
 			}
 			var internal apiextensions.JSONSchemaProps
-			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+				v.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
 				t.Fatal(err)
 			}
 			s, err := structuralschema.NewStructural(&internal)
@@ -121,7 +122,8 @@ func (n *tally) rulesOf(t *testing.T, s *structuralschema.Structural, root bool,
 		return
 	}
 	environments := map[bool]*celgo.Env{}
-	c := ruleCompiler{node: s, typ: compiled.Type, self: model.SchemaDeclType(s, root).MaybeAssignTypeName(selfTypeName)}
+	c := ruleCompiler{node: s, typ: compiled.Type,
+		self: model.SchemaDeclType(s, root).MaybeAssignTypeName(selfTypeName)}
 	withMeta := s
 	if root || s.XEmbeddedResource {
 		withMeta = model.WithTypeAndObjectMeta(s)
@@ -163,7 +165,8 @@ func (n *tally) rulesOf(t *testing.T, s *structuralschema.Structural, root bool,
 			natively.optionalOld, lazily.optionalOld = rule.OptionalOldSelf, rule.OptionalOldSelf
 			n.planned(natively)
 			for j, v := range values {
-				n.rule(t, expression, natively, lazily, theirs, compiled.Type, withMeta, rule.OptionalOldSelf, v, values[(j+1)%len(values)])
+				n.rule(t, expression, natively, lazily, theirs, compiled.Type, withMeta, rule.OptionalOldSelf, v,
+					values[(j+1)%len(values)])
 			}
 		}
 	}
@@ -176,18 +179,20 @@ func rulesEnv(t testing.TB, s *structuralschema.Structural, root, optional bool)
 	if optional {
 		old = types.NewOptionalType(old)
 	}
-	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0),
-		EnvOptions:        []celgo.EnvOption{celgo.Variable("self", decl.CelType()), celgo.Variable("oldSelf", old)},
-		DeclTypes:         []*apiservercel.DeclType{decl},
-	})
+	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(
+		environment.VersionedOptions{
+			IntroducedVersion: version.MajorMinor(1, 0),
+			EnvOptions:        []celgo.EnvOption{celgo.Variable("self", decl.CelType()), celgo.Variable("oldSelf", old)},
+			DeclTypes:         []*apiservercel.DeclType{decl},
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return set.StoredExpressionsEnv()
 }
 
-func (n *tally) rule(t *testing.T, expression string, natively, lazily *Program, theirs celgo.Program, typ *value.Type, s *structuralschema.Structural, optional bool, self, old any) {
+func (n *tally) rule(t *testing.T, expression string, natively, lazily *Program, theirs celgo.Program, typ *value.Type,
+	s *structuralschema.Structural, optional bool, self, old any) {
 	if self == nil || old == nil && !optional {
 		return // rules are not evaluated for null
 	}

@@ -28,8 +28,9 @@ func TestCorpusOfSources(t *testing.T) {
 	}
 	object, old := celtest.Decode(t, celtest.PlainObject), celtest.Decode(t, celtest.BenchObject)
 	values := map[string]any{
-		"object": types.DefaultTypeAdapter.NativeToValue(object), "oldObject": types.DefaultTypeAdapter.NativeToValue(old),
-		"params": nil, "namespaceObject": nil,
+		"object":    types.DefaultTypeAdapter.NativeToValue(object),
+		"oldObject": types.DefaultTypeAdapter.NativeToValue(old),
+		"params":    nil, "namespaceObject": nil,
 	}
 	node, oldNode := celtest.Parse(t, celtest.PlainObject), celtest.Parse(t, celtest.BenchObject)
 	set := func(v *Vars) {

@@ -27,7 +27,8 @@ func (n *tally) planned(p *Program) {
 func (n *tally) report(t *testing.T, least float64) {
 	t.Helper()
 	share := 100 * float64(n.native) / float64(max(n.expressions, 1))
-	t.Logf("%d of %d expressions run natively (%.1f %%); %d values compared", n.native, n.expressions, share, n.compared)
+	t.Logf("%d of %d expressions run natively (%.1f %%); %d values compared", n.native, n.expressions, share,
+		n.compared)
 	for reason, times := range n.reasons {
 		t.Logf("%d times: %s", times, reason)
 	}
@@ -43,12 +44,14 @@ func same(a, b evalResult) bool { return a.value == b.value && (a.err == "") == 
 // with how expressions run.
 func uncomparable(ours, theirs evalResult) bool {
 	return strings.Contains(ours.err, "beyond 64 bits") || // Kubernetes rounds
-		strings.Contains(theirs.err, "cost limit") || strings.Contains(theirs.err, "cost budget") || // counted by another measure
+		// counted by another measure
+		strings.Contains(theirs.err, "cost limit") || strings.Contains(theirs.err, "cost budget") ||
 		strings.HasPrefix(theirs.err, "internal error") // it panics if an argument is an error or of another type
 }
 
 // compare compares an expression's value in three ways; natively has it if there is a native plan.
-func (n *tally) compare(t *testing.T, expression string, natively func() (evalResult, bool), lazily, kubernetes func() evalResult) {
+func (n *tally) compare(t *testing.T, expression string, natively func() (evalResult, bool), lazily,
+	kubernetes func() evalResult) {
 	t.Helper()
 	lazy, theirs := lazily(), kubernetes()
 	n.compared++

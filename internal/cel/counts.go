@@ -8,7 +8,8 @@ import (
 )
 
 // comparisons are the operators by which an expression bounds a number.
-var comparisons = []string{operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals, operators.Equals, operators.In}
+var comparisons = []string{operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
+	operators.Equals, operators.In}
 
 // Counts are the places of the object whose numbers say how many items the expression makes, as in
 // lists.range(object.spec.n), without those that it compares with something. hasAny is set if there are any of both.

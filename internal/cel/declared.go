@@ -6,8 +6,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// A declaredSchema is a schema of which Kubernetes makes a type. It asks for the properties of a schema twice, and each time
-// all of them would be copied.
+// A declaredSchema is a schema of which Kubernetes makes a type. It asks for the properties of a schema twice, and each
+// time all of them would be copied.
 type declaredSchema struct {
 	openapi.Schema
 	properties map[string]common.Schema

@@ -188,7 +188,8 @@ func fits(t *celgo.Type, s *structuralschema.Structural) bool {
 	case "array":
 		return t.Kind() == types.ListKind && fits(t.Parameters()[0], s.Items)
 	case "object":
-		return t.Kind() == types.StructKind || isStringMap(t) && (s.AdditionalProperties == nil || fits(t.Parameters()[1], s.AdditionalProperties.Structural))
+		return t.Kind() == types.StructKind || isStringMap(t) &&
+			(s.AdditionalProperties == nil || fits(t.Parameters()[1], s.AdditionalProperties.Structural))
 	}
 	return false
 }

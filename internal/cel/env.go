@@ -71,13 +71,14 @@ type env struct {
 	typing      *typing
 	stateless   bool // the variable state would be declared if there were a state
 
-	variables *apiservercel.DeclType // the type of the variable 'variables', whose fields are those of the policy that is compiled
-	common    *Common                // has expressions that were parsed; nil: each is parsed when it is compiled
-	alone     *env                   // the same without common, once it was asked for
+	// the type of the variable 'variables', whose fields are those of the policy that is compiled
+	variables *apiservercel.DeclType
+	common    *Common // has expressions that were parsed; nil: each is parsed when it is compiled
+	alone     *env    // the same without common, once it was asked for
 }
 
-// newEnv adds variables and their types to the base environment. It does what EnvSet.Extend does for stored expressions,
-// once instead of twice.
+// newEnv adds variables and their types to the base environment. It does what EnvSet.Extend does for stored
+// expressions, once instead of twice.
 func newEnv(declTypes []*apiservercel.DeclType, variables ...celgo.EnvOption) (*env, error) {
 	options := append([]celgo.EnvOption{celgo.EnableMacroCallTracking()}, variables...) // messages repeat expressions
 	if len(declTypes) > 0 {
@@ -109,10 +110,12 @@ func assemble(extended *celgo.Env, dispatcher interpreter.Dispatcher) (*env, err
 	values := plan.Adapter{Adapter: extended.CELTypeAdapter()}
 	attributes := interpreter.NewAttributeFactory(extended.Container, values, extended.CELTypeProvider())
 	return &env{
-		Env:         extended,
-		Language:    plan.Language{Types: extended.CELTypeProvider(), Adapter: values, Functions: dispatcher, Container: extended.Container},
-		interpreter: interpreter.NewInterpreter(dispatcher, extended.Container, extended.CELTypeProvider(), values, attributes),
-		typing:      typing,
+		Env: extended,
+		Language: plan.Language{Types: extended.CELTypeProvider(), Adapter: values, Functions: dispatcher,
+			Container: extended.Container},
+		interpreter: interpreter.NewInterpreter(dispatcher, extended.Container, extended.CELTypeProvider(), values,
+			attributes),
+		typing: typing,
 	}, nil
 }
 
@@ -196,8 +199,8 @@ func checkType(got *celgo.Type, returns []*celgo.Type) error {
 	return fmt.Errorf("must evaluate to one of %v but got %v", returns, got)
 }
 
-// plan plans an expression natively, or for cel-go if that cannot be done. What cel-go refuses cannot be evaluated, so that it
-// plans in any case what it may refuse.
+// plan plans an expression natively, or for cel-go if that cannot be done. What cel-go refuses cannot be evaluated, so
+// that it plans in any case what it may refuse.
 func (e *env) plan(expression string, ast *celast.AST, variables *Variables) (*Program, error) {
 	if plan.IsPlannable(ast) {
 		m := plan.NewMeter(ast)
@@ -219,7 +222,8 @@ func (e *env) plan(expression string, ast *celast.AST, variables *Variables) (*P
 }
 
 // interpreted plans an expression for cel-go.
-func (e *env) interpreted(expression string, ast *celast.AST, variables *Variables) (p *Program, m *plan.Meter, err error) {
+func (e *env) interpreted(expression string, ast *celast.AST,
+	variables *Variables) (p *Program, m *plan.Meter, err error) {
 	defer func() {
 		if r := recover(); r != nil { // cel-go panics over literals such as {b'a': 1}
 			p, m, err = nil, nil, &CompileError{expression, fmt.Sprintf("program instantiation failed: %v", r)}

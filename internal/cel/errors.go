@@ -29,7 +29,8 @@ func (e *Error) Error() string {
 // Fatal reports whether evaluating anything else for the same object would be in
 // vain.
 func (e *Error) Fatal() bool {
-	return e.Cause == value.OverBudget || e.Cause == value.Cancelled || e.Cause == value.Skipped || e.Cause == value.Refused
+	return e.Cause == value.OverBudget || e.Cause == value.Cancelled || e.Cause == value.Skipped ||
+		e.Cause == value.Refused
 }
 
 // Is implements the interface of errors.Is.

@@ -27,20 +27,21 @@ import (
 
 // makers write values of the types that no document has.
 var makers = map[string][]string{
-	"kubernetes.Quantity":    {`quantity('1500m')`},
-	"kubernetes.URL":         {`url('https://example.com:80/a?b=c')`},
-	"net.IP":                 {`ip('192.0.2.1')`, `ip('::1')`},
-	"net.CIDR":               {`cidr('192.0.2.0/24')`},
-	"kubernetes.Semver":      {`semver('1.2.3')`},
-	"kubernetes.NamedFormat": {`format.dns1123Label()`, `format.uri()`, `format.byte()`, `format.uuid()`, `format.dns1123Subdomain()`},
-	"optional_type":          {`optional.of(object)`, `optional.none()`},
-	"timestamp":              {`timestamp('2024-01-02T03:04:05Z')`},
-	"duration":               {`duration('90s')`},
-	"bool":                   {`true`, `(object == 1)`},
-	"double":                 {`1.5`, `1e300`, `-0.0`},
-	"uint":                   {`1u`},
-	"null_type":              {`null`},
-	"type":                   {`int`, `type(object)`},
+	"kubernetes.Quantity": {`quantity('1500m')`},
+	"kubernetes.URL":      {`url('https://example.com:80/a?b=c')`},
+	"net.IP":              {`ip('192.0.2.1')`, `ip('::1')`},
+	"net.CIDR":            {`cidr('192.0.2.0/24')`},
+	"kubernetes.Semver":   {`semver('1.2.3')`},
+	"kubernetes.NamedFormat": {`format.dns1123Label()`, `format.uri()`, `format.byte()`, `format.uuid()`,
+		`format.dns1123Subdomain()`},
+	"optional_type": {`optional.of(object)`, `optional.none()`},
+	"timestamp":     {`timestamp('2024-01-02T03:04:05Z')`},
+	"duration":      {`duration('90s')`},
+	"bool":          {`true`, `(object == 1)`},
+	"double":        {`1.5`, `1e300`, `-0.0`},
+	"uint":          {`1u`},
+	"null_type":     {`null`},
+	"type":          {`int`, `type(object)`},
 }
 
 // An argued call is a call of one overload with arguments whose sizes are random.
@@ -61,7 +62,8 @@ func (a *argued) upTo(most int) int {
 }
 
 // texts are what random strings consist of. Digits, and what formats and patterns give a meaning to, are among them.
-var texts = []string{"a", "ab", "7", "12345678", "a1", "é", "😀", "%s", "%.3f", "%d%%", "%.12e", "x:20261123", "a-b.", "1,", "[ab]", "(a|b)", " ", "\xc3\xa9"}
+var texts = []string{"a", "ab", "7", "12345678", "a1", "é", "😀", "%s", "%.3f", "%d%%", "%.12e", "x:20261123", "a-b.",
+	"1,", "[ab]", "(a|b)", " ", "\xc3\xa9"}
 
 // text is a random string.
 func (a *argued) text() string {
@@ -125,7 +127,8 @@ func (a *argued) argument(t testing.TB, function string, of *types.Type) string 
 	case types.BytesKind:
 		return `bytes(` + a.argument(t, function, types.StringType) + `)`
 	case types.IntKind:
-		v = []int{0, 1, -1, 3, 1_000_001, math.MaxInt32 + 1, math.MaxInt, math.MinInt, a.upTo(1_000_000), a.upTo(100_000_000)}[a.random.IntN(10)]
+		v = []int{0, 1, -1, 3, 1_000_001, math.MaxInt32 + 1, math.MaxInt, math.MinInt, a.upTo(1_000_000),
+			a.upTo(100_000_000)}[a.random.IntN(10)]
 	case types.ListKind:
 		v = a.list(of.Parameters()[0], 2)
 		if function == "format" {
@@ -229,10 +232,11 @@ func weight(v ref.Val) (bytes, items int64) {
 	return bytes, items
 }
 
-// TestEstimates proves of every function that there is, with arguments of random sizes: if our count of its cost, which is
-// asked before the work is done, refuses a call, then what cel-go counts for it by Kubernetes' prices exceeds the limit. To
-// these prices come a unit for ten bytes that are read, read again as an argument, or made: Kubernetes counts nothing for
-// some of them. The other reason is that more than 16 MiB are made. And what is made before the count is bounded.
+// TestEstimates proves of every function that there is, with arguments of random sizes: if our count of its cost, which
+// is asked before the work is done, refuses a call, then what cel-go counts for it by Kubernetes' prices exceeds the
+// limit. To these prices come a unit for ten bytes that are read, read again as an argument, or made: Kubernetes counts
+// nothing for some of them. The other reason is that more than 16 MiB are made. And what is made before the count is
+// bounded.
 func TestEstimates(t *testing.T) {
 	e := adhocEnv(t)
 	random := rand.New(rand.NewPCG(5, 22))
@@ -245,7 +249,8 @@ func TestEstimates(t *testing.T) {
 		for _, o := range base().Functions()[name].OverloadDecls() {
 			n := rounds
 			switch name {
-			case "format", "replace", "split", "join", "matches", "find", "findAll", "validate", "distinct", "sort", "flatten", "lists.range",
+			case "format", "replace", "split", "join", "matches", "find", "findAll", "validate", "distinct", "sort",
+				"flatten", "lists.range",
 				"sets.contains", "sets.equivalent", "sets.intersects":
 				n *= testutil.Amount(4, 2)
 			}
@@ -266,7 +271,9 @@ func TestEstimates(t *testing.T) {
 		}
 	}
 	t.Logf("refused, by function: %v", refused)
-	for _, name := range []string{"format", "replace", "split", "join", "matches", "find", "findAll", "validate", "sets.contains", "distinct", "sort", "flatten", "lists.range", "contains", "indexOf", "includes", "_==_", "@in", "quantity", "cidr", "semver", "url"} {
+	for _, name := range []string{"format", "replace", "split", "join", "matches", "find", "findAll", "validate",
+		"sets.contains", "distinct", "sort", "flatten", "lists.range", "contains", "indexOf", "includes", "_==_", "@in",
+		"quantity", "cidr", "semver", "url"} {
 		if called[name] == 0 {
 			t.Errorf("%s is not called", name)
 		}
@@ -296,15 +303,19 @@ func FuzzEstimates(f *testing.F) {
 // functionNames are the names of all functions that there are, sorted.
 func functionNames() []string { return slices.Sorted(maps.Keys(base().Functions())) }
 
-// TestFormatOfDigits proves that digits in what a format prints, or in the format itself, are not taken for a precision.
+// TestFormatOfDigits proves that digits in what a format prints, or in the format itself, are not taken for a
+// precision.
 func TestFormatOfDigits(t *testing.T) {
 	for _, c := range []struct{ expression, object, want string }{
 		{`'id-%s'.format([object.a]) == 'id-12345678'`, `{"a":"12345678"}`, ""},
-		{`'%s'.format([object.a]) != ''`, `{"a":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}`, ""},
+		{`'%s'.format([object.a]) != ''`, `{"a":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}`,
+			""},
 		{`'x:99999999 %s %%.99999999f'.format([object.a]) == 'x:99999999 20261123 %.99999999f'`, `{"a":"20261123"}`, ""},
 		{`'%.2f'.format([object.a]) == '1.50'`, `{"a":1.5}`, ""},
-		{`object.f.format(object.l).size() > 0`, `{"f":"` + strings.Repeat("%.65000e", 300) + `","l":[` + strings.Repeat("1.5,", 299) + `1.5]}`, "OverLimit"},
-		{`object.f.format(object.l).size() > 0`, `{"f":"` + strings.Repeat("%f", 60_000) + `","l":[` + strings.Repeat("1e300,", 59_999) + `1e300]}`, "OverLimit"},
+		{`object.f.format(object.l).size() > 0`, `{"f":"` + strings.Repeat("%.65000e", 300) + `","l":[` +
+			strings.Repeat("1.5,", 299) + `1.5]}`, "OverLimit"},
+		{`object.f.format(object.l).size() > 0`, `{"f":"` + strings.Repeat("%f", 60_000) + `","l":[` +
+			strings.Repeat("1e300,", 59_999) + `1e300]}`, "OverLimit"},
 	} {
 		ok, err := verdictOn(t, c.expression, c.object)
 		if c.want == "" && (!ok || err != nil) || c.want != "" && causeOf(err) != c.want {
@@ -313,8 +324,8 @@ func TestFormatOfDigits(t *testing.T) {
 	}
 }
 
-// mostAllocated is how many bytes a call may allocate besides what is in proportion to its arguments, and mostTimes in what
-// proportion: a compiled pattern, the result while it grows.
+// mostAllocated is how many bytes a call may allocate besides what is in proportion to its arguments, and mostTimes in
+// what proportion: a compiled pattern, the result while it grows.
 const (
 	mostAllocated = 6 * value.MadeLimit
 	mostTimes     = 400
@@ -353,7 +364,8 @@ func holdEstimate(t *testing.T, e *env, expression string, a *argued) (compiled,
 		f.Vars().Set(value.Object, node, nil)
 		before := allocatedBytes()
 		_, err := p.evalKept(f, f.Vars())
-		if allocated := allocatedBytes() - before; allocated > uint64(mostAllocated+mostTimes*(len(text)+len(expression))) {
+		if allocated := allocatedBytes() - before; allocated > uint64(mostAllocated+
+			mostTimes*(len(text)+len(expression))) {
 			t.Errorf("%s: %.200s\n%d bytes of arguments allocate %d bytes", way, expression, len(text), allocated)
 		}
 		if used := PolicyBudget - f.Budget(); used < 0 || used > ExpressionLimit {

@@ -48,8 +48,10 @@ func TestErrorIsNotFalse(t *testing.T) {
 	for _, c := range []struct{ expression, object, want string }{
 		{`object.spec.x < 5`, `{"spec":{"x":"a"}}`, "no such overload"},
 		{`object.spec.x < 5`, `{"spec":{}}`, "no such key: x"},
-		{`object.spec.x < 5`, `{"spec":{"x":9223372036854775808}}`, "invalid data, integer '9223372036854775808' is beyond 64 bits"},
-		{`object.spec.x == 9007199254740993.0 || object.spec.x == 1`, `{"spec":{"x":99999999999999999999}}`, "invalid data, integer '99999999999999999999' is beyond 64 bits"},
+		{`object.spec.x < 5`, `{"spec":{"x":9223372036854775808}}`,
+			"invalid data, integer '9223372036854775808' is beyond 64 bits"},
+		{`object.spec.x == 9007199254740993.0 || object.spec.x == 1`, `{"spec":{"x":99999999999999999999}}`,
+			"invalid data, integer '99999999999999999999' is beyond 64 bits"},
 		{`1 / object.spec.x == 1`, `{"spec":{"x":0}}`, "division by zero"},
 		{`object.spec.x[1] == 1`, `{"spec":{"x":[1]}}`, "index out of bounds: 1"},
 	} {
@@ -108,22 +110,27 @@ func TestLimit(t *testing.T) {
 		{"a long range", `lists.range(1000000).size() + lists.range(1000000).size() > 0`, `{}`, "OverLimit"},
 		{"a list of the object in itself", `object.l.all(x, object.l.all(y, x == y))`, hostile(3000, 1), "OverLimit"},
 		{"the same with few items", `object.l.all(x, object.l.all(y, x == y))`, hostile(200, 1), ""},
-		{"indexes", `object.l.all(i, x, object.l.all(j, y, object.l[i] == object.l[j]))`, hostile(2000, 1), "OverLimit"},
+		{"indexes", `object.l.all(i, x, object.l.all(j, y, object.l[i] == object.l[j]))`, hostile(2000, 1),
+			"OverLimit"},
 		{"reading backwards", `lists.range(1000).all(i, object.l[999 - i] == 'a')`, hostile(1000, 1), ""},
 		{"one long string in each round", `object.l.all(x, object.s.contains('b') || object.s.contains('c') || object.s.contains('d') || object.s.contains('e') || true)`, hostile(300, 10000), "OverLimit"},
-		{"an outer item in each inner round", `object.l.all(x, lists.range(1000).all(i, x.contains('b') || true))`, hostile(3, 50000), "OverLimit"},
+		{"an outer item in each inner round", `object.l.all(x, lists.range(1000).all(i, x.contains('b') || true))`,
+			hostile(3, 50000), "OverLimit"},
 		{"doubling", `[object.s].map(x, x+x).map(x, x+x).map(x, x+x).map(x, x+x).map(x, x+x).map(x, x+x).map(x, x+x).map(x, x+x).map(x, x+x).map(x, x+x).map(x, x+x).map(x, x+x)[0].size() > 0`, hostile(1, 50000), "OverLimit"},
 		{"replacing each byte", `object.s.replace('a', object.s).size() > 0`, hostile(1, 50000), "OverLimit"},
 		{"replacing a few", `'a-b-c'.replace('-', object.s).size() > 0`, hostile(1, 50), ""},
 		{"a pattern from the object", `object.s.matches(object.s)`, hostile(1, 50000), "OverLimit"},
-		{"a long pattern", `object.s.matches('` + strings.Repeat("(a|b)?", 200) + `')`, hostile(1, 200000), "OverLimit"},
+		{"a long pattern", `object.s.matches('` + strings.Repeat("(a|b)?", 200) + `')`, hostile(1, 200000),
+			"OverLimit"},
 		{"sets", `sets.contains(object.l.map(x, x), object.l.map(x, x))`, hostile(5000, 1), "OverLimit"},
 		{"distinct", `object.l.map(x, x + 'b').distinct().size() == 1`, hostile(20000, 1), "OverLimit"},
 		{"sorting", `object.l.sort().size() > 0`, hostile(5000, 1), ""},
 		{"formatting more digits than are printed", `'%.90000000f'.format([1.0]).size() > 0`, `{}`, ""},
-		{"formatting many digits", `lists.range(1000).all(i, '%.65000e%.65000e'.format([1.0, 2.0]) != '')`, `{}`, "OverLimit"},
+		{"formatting many digits", `lists.range(1000).all(i, '%.65000e%.65000e'.format([1.0, 2.0]) != '')`, `{}`,
+			"OverLimit"},
 		{"joining", `lists.range(30).map(i, object.l.join(',')).join(',').size() > 0`, hostile(10, 50000), "OverLimit"},
-		{"comparing computed lists", `lists.range(1000).all(i, object.l.map(x, x) == object.l.map(x, x))`, hostile(1000, 1), "OverLimit"},
+		{"comparing computed lists", `lists.range(1000).all(i, object.l.map(x, x) == object.l.map(x, x))`,
+			hostile(1000, 1), "OverLimit"},
 		{"flattening", `lists.range(3000).map(i, object.l).flatten().size() > 0`, hostile(3000, 1), "OverLimit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -302,12 +309,15 @@ func TestVariablesShareBudget(t *testing.T) {
 // TestRequest: what policies see of a request, present and absent as in a decoded AdmissionRequest.
 func TestRequest(t *testing.T) {
 	full := &Request{
-		Group: "apps", Version: "v1", Kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Resource: "deployments", Subresource: "status", Namespace: "team-a", Name: "web",
+		Group: "apps", Version: "v1", Kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		Resource: "deployments", Subresource: "status", Namespace: "team-a", Name: "web",
 		Operation: "UPDATE", DryRun: true,
-		User:    User{Name: "jane", UID: "1", Groups: []string{"dev", "ops"}, Extra: map[string][]string{"scopes": {"a", "b"}}},
+		User: User{Name: "jane", UID: "1", Groups: []string{"dev", "ops"},
+			Extra: map[string][]string{"scopes": {"a", "b"}}},
 		Options: GivenOptions(celtest.Parse(t, `{"apiVersion":"meta.k8s.io/v1","kind":"UpdateOptions","fieldManager":"kubectl"}`)),
 	}
-	bare := &Request{Version: "v1", Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Resource: "nodes", Operation: "CREATE"}
+	bare := &Request{Version: "v1", Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Resource: "nodes",
+		Operation: "CREATE"}
 	for _, c := range []struct {
 		request    *Request
 		expression string
@@ -369,8 +379,10 @@ func (h headerMap) Each(f func(name, value string) bool) {
 // TestLimited: conditions and keys of rate limits.
 func TestLimited(t *testing.T) {
 	request := &Request{
-		Group: "apps", Version: "v1", Resource: "deployments", Namespace: "team-a", Verb: "list", Path: "/apis/apps/v1/namespaces/team-a/deployments",
-		ClientAddress: "192.0.2.7", Headers: headerMap{"x-tenant": "blue", "accept": "application/json"}, User: User{Name: "jane", Groups: []string{"dev"}},
+		Group: "apps", Version: "v1", Resource: "deployments", Namespace: "team-a", Verb: "list",
+		Path:          "/apis/apps/v1/namespaces/team-a/deployments",
+		ClientAddress: "192.0.2.7", Headers: headerMap{"x-tenant": "blue", "accept": "application/json"},
+		User:  User{Name: "jane", Groups: []string{"dev"}},
 		Query: "limit=500&a+b=1&%zz&a%20b=2", BodyBytes: 2048,
 	}
 	var c RequestCompiler

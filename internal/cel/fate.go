@@ -35,8 +35,8 @@ func (o openTypes) add(t *apiservercel.DeclType, s *spec.Schema) {
 	}
 }
 
-// isClosed reports whether the objects at a path have no members but the ones of their schema. An empty name in a path is an
-// item of a list, or a value of a map.
+// isClosed reports whether the objects at a path have no members but the ones of their schema. An empty name in a path
+// is an item of a list, or a value of a map.
 func (t *fieldTypes) isClosed(path []string) bool {
 	at := t.decl
 	for _, name := range path {

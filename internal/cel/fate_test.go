@@ -47,7 +47,8 @@ func TestTypesMadeAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fate, _ := checker.Fate(Parse("object.spec.none < 5")); fate != outcome.AlwaysErrs || !of.Lacks(".spec.none") || of.Lacks(".spec.size") {
+	if fate, _ := checker.Fate(Parse("object.spec.none < 5")); fate != outcome.AlwaysErrs || !of.Lacks(".spec.none") ||
+		of.Lacks(".spec.size") {
 		t.Error("a field that does not exist is not known to")
 	}
 	if again := of.JSONSchema(); !reflect.DeepEqual(schema, again) {
@@ -61,7 +62,8 @@ func TestFate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, expression := range map[string]string{"size": "object.spec.size", "broken": "object.spec.none", "guarded": "has(object.spec.none) ? object.spec.none : 1"} {
+	for name, expression := range map[string]string{"size": "object.spec.size", "broken": "object.spec.none",
+		"guarded": "has(object.spec.none) ? object.spec.none : 1"} {
 		_ = checker.Variable(name, Parse(expression)) // what is wrong with it is in its fate
 	}
 	const fails, isTrue, isFalse, open = "fails", "true", "false", "open"
@@ -124,7 +126,8 @@ func TestFate(t *testing.T) {
 		"object == null || object.spec.none == 1":                        open,
 	} {
 		fate, err := checker.Fate(Parse(expression))
-		got := map[outcome.Fate]string{outcome.AnyFate: open, outcome.AlwaysErrs: fails, outcome.AlwaysTrue: isTrue, outcome.AlwaysFalse: isFalse}[fate]
+		got := map[outcome.Fate]string{outcome.AnyFate: open, outcome.AlwaysErrs: fails, outcome.AlwaysTrue: isTrue,
+			outcome.AlwaysFalse: isFalse}[fate]
 		if got != want || (err != nil) != (got == fails) {
 			t.Errorf("%s: got %s (%v), want %s", expression, got, err, want)
 		}

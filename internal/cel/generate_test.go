@@ -17,7 +17,8 @@ import (
 
 // compareGenerated compares an expression in three ways. ok is false if there is nothing to
 // compare.
-func compareGenerated(t *testing.T, e *env, kubeEnv *celgo.Env, expression string, objects [2]string, set func(*Vars), values map[string]any) (ok bool) {
+func compareGenerated(t *testing.T, e *env, kubeEnv *celgo.Env, expression string, objects [2]string, set func(*Vars),
+	values map[string]any) (ok bool) {
 	checked, issues := e.Compile(expression)
 	if issues != nil {
 		return false
@@ -43,11 +44,13 @@ func compareGenerated(t *testing.T, e *env, kubeEnv *celgo.Env, expression strin
 	lazy, lazyUnits := metered(lazily, nil, set)
 	native, nativeUnits := metered(natively, nil, set)
 	if most := max(lazyUnits, nativeUnits); most > ExpressionLimit || min(lazyUnits, nativeUnits) < 0 {
-		t.Errorf("%s\n%s\nnatively %d units, lazily %d: more than an expression may cost", expression, objects, nativeUnits, lazyUnits)
+		t.Errorf("%s\n%s\nnatively %d units, lazily %d: more than an expression may cost", expression, objects,
+			nativeUnits, lazyUnits)
 	}
 	if strings.Contains(lazy.err+native.err, "cost limit") {
 		if prices, ok := kubernetesUnits(theirs, values); ok && prices < ExpressionLimit/4 {
-			t.Errorf("%s\n%s\nnatively %v, lazily %v, by Kubernetes' prices %d units", expression, objects, native, lazy, prices)
+			t.Errorf("%s\n%s\nnatively %v, lazily %v, by Kubernetes' prices %d units", expression, objects, native,
+				lazy, prices)
 		}
 		return true
 	}
@@ -63,8 +66,10 @@ func compareGenerated(t *testing.T, e *env, kubeEnv *celgo.Env, expression strin
 	if native.err != "" {
 		lazyUnits = min(lazyUnits, nativeUnits)
 	}
-	if prices, ok := kubernetesUnits(theirs, values); ok && (lazyUnits > 2*nativeUnits+prices+20 || nativeUnits > 2*(lazyUnits+prices)+10) {
-		t.Errorf("%s\n%s\nnatively %d units, lazily %d, by Kubernetes' prices %d", expression, objects, nativeUnits, lazyUnits, prices)
+	if prices, ok := kubernetesUnits(theirs, values); ok &&
+		(lazyUnits > 2*nativeUnits+prices+20 || nativeUnits > 2*(lazyUnits+prices)+10) {
+		t.Errorf("%s\n%s\nnatively %d units, lazily %d, by Kubernetes' prices %d", expression, objects, nativeUnits,
+			lazyUnits, prices)
 	}
 	kube := kubernetes(theirs, values)
 	for try := 0; try < 100 && !same(lazy, kube) && !uncomparable(lazy, kube); try++ {
@@ -135,7 +140,8 @@ func generatedTyped(t testing.TB) func(t *testing.T, seed []byte) bool {
 
 // TestGeneratedExpressions compares some generated expressions.
 func TestGeneratedExpressions(t *testing.T) {
-	for name, compare := range map[string]func(*testing.T, []byte) bool{"plain": generatedPlain(t), "typed": generatedTyped(t)} {
+	for name, compare := range map[string]func(*testing.T, []byte) bool{"plain": generatedPlain(t),
+		"typed": generatedTyped(t)} {
 		t.Run(name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			compared := 0
@@ -154,7 +160,8 @@ func TestGeneratedExpressions(t *testing.T) {
 	}
 }
 
-// TestUnitsOfConstants: a map of constants alone costs as much as in cel-go, which makes it once, whatever its keys are.
+// TestUnitsOfConstants: a map of constants alone costs as much as in cel-go, which makes it once, whatever its keys
+// are.
 func TestUnitsOfConstants(t *testing.T) {
 	e := adhocEnv(t)
 	for _, expression := range []string{`{dyn([1]): 1}`, `{dyn({'a': 1}): 1}`, `{'a': {dyn([]): 1}}`} {

@@ -16,8 +16,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// HTTP gives the variable http its values, from a request. Nothing of it is asked for before an expression reads it. Its
-// strings must stay valid until the evaluations are over.
+// HTTP gives the variable http its values, from a request. Nothing of it is asked for before an expression reads it.
+// Its strings must stay valid until the evaluations are over.
 type HTTP interface {
 	// Path returns the path as it was received, Route the template that describes it, "" if there
 	// is none.
@@ -38,7 +38,8 @@ var httpType = sync.OnceValue(func() *apiservercel.DeclType {
 	lists := apiservercel.NewMapType(text, apiservercel.NewListType(text, -1), -1)
 	fields := map[string]*apiservercel.DeclField{}
 	for name, t := range map[string]*apiservercel.DeclType{
-		"path": text, "route": text, "pathParameters": apiservercel.NewMapType(text, text, -1), "query": lists, "headers": lists,
+		"path": text, "route": text, "pathParameters": apiservercel.NewMapType(text, text, -1), "query": lists,
+		"headers": lists,
 	} {
 		fields[name] = apiservercel.NewDeclField(name, t, true, nil, nil)
 	}

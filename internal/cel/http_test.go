@@ -107,7 +107,8 @@ func TestHTTPIsLazy(t *testing.T) {
 	f := NewFrame(context.Background())
 	defer f.Release()
 	f.Vars().SetHTTP(r)
-	for expression, units := range map[string]int64{`http != null || 1 == 1`: 0, `http.path != ''`: 1, `'a' in http.query`: 10000} {
+	for expression, units := range map[string]int64{`http != null || 1 == 1`: 0, `http.path != ''`: 1,
+		`'a' in http.query`: 10000} {
 		p, err := NewAdmissionCompiler(false).Condition(expression)
 		if err != nil {
 			t.Fatal(err)
@@ -130,14 +131,16 @@ func TestHTTPIsDeclared(t *testing.T) {
 	if _, err := (RequestCompiler{}).Key("http.pathParameters.owner + http.headers['x'][0]"); err != nil {
 		t.Error(err)
 	}
-	if _, err := (RequestCompiler{}).Key("http.header['x'][0]"); err == nil || !strings.Contains(err.Error(), "undefined field 'header'") {
+	if _, err := (RequestCompiler{}).Key("http.header['x'][0]"); err == nil ||
+		!strings.Contains(err.Error(), "undefined field 'header'") {
 		t.Error(err)
 	}
 	c, err := NewTypeChecker(TypedVariables{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Check(Parse("http.query.a[0] == 1")); err == nil || !strings.Contains(err.Error(), "no matching overload") {
+	if err := c.Check(Parse("http.query.a[0] == 1")); err == nil ||
+		!strings.Contains(err.Error(), "no matching overload") {
 		t.Error(err)
 	}
 }

@@ -67,8 +67,8 @@ func (c *JSONCompiler) Compile(expression string, made *structuralschema.Structu
 // Program is the compiled expression.
 func (e *JSONExpression) Program() *Program { return e.program }
 
-// Eval appends what the expression makes of an object to dst as JSON. It sets the variables of the frame. The error is an
-// [*Error].
+// Eval appends what the expression makes of an object to dst as JSON. It sets the variables of the frame. The error is
+// an [*Error].
 func (e *JSONExpression) Eval(f *Frame, self document.Node, dst []byte) ([]byte, error) {
 	v := f.Vars()
 	v.Set(value.Self, self, e.self)

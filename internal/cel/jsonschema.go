@@ -2,8 +2,9 @@ package cel
 
 import apiservercel "k8s.io/apiserver/pkg/cel"
 
-// JSONSchema returns the members of the objects as a JSON Schema: which names objects have, and where lists and maps are. It
-// says nothing of texts, numbers and booleans, nor of objects that may have members which their schema does not name.
+// JSONSchema returns the members of the objects as a JSON Schema: which names objects have, and where lists and maps
+// are. It says nothing of texts, numbers and booleans, nor of objects that may have members which their schema does not
+// name.
 func (t *ObjectType) JSONSchema() map[string]any {
 	f := t.types()
 	return f.schemaOf(f.decl)

@@ -16,7 +16,8 @@ func TestMemoryOfMadeValues(t *testing.T) {
 	e := adhocEnv(t)
 	for _, c := range []struct{ name, expression, object string }{
 		{"lists of lists", `object.l.map(a, object.l.map(b, a + b)).size() == 0`, hostile(3000, 1)},
-		{"lists of long strings", `object.l.map(a, a + a).map(a, a + a).map(a, a + a).size() == 0`, hostile(1000, 1000)},
+		{"lists of long strings", `object.l.map(a, a + a).map(a, a + a).map(a, a + a).size() == 0`,
+			hostile(1000, 1000)},
 		{"maps", `object.l.map(a, object.l.map(b, {'a': a, 'b': b})).size() == 0`, hostile(3000, 1)},
 		{"maps of maps", `object.l.map(a, object.l.transformMap(i, b, a)).size() == 0`, hostile(3000, 1)},
 		{"characters", `lists.range(100).map(i, object.s.split('')).size() == 0`, hostile(1, 500_000)},
@@ -30,9 +31,11 @@ func TestMemoryOfMadeValues(t *testing.T) {
 		{"doubled lists", `[object.l].map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x.size() == 0)[0]`, hostile(3000, 1)},
 		{"formatted", `object.l.map(a, '%s'.format([object.l])).size() == 0`, hostile(3000, 1)},
 		{"joined", `object.l.map(a, object.l.join(',')).size() == 0`, hostile(3000, 10)},
-		{"joined by much", `object.l.map(x, '').join(object.s).size() == 0`, `{"s":"` + strings.Repeat("a", 500_000) + `","l":[` + strings.Repeat(`"",`, 1000) + `""]}`},
+		{"joined by much", `object.l.map(x, '').join(object.s).size() == 0`, `{"s":"` + strings.Repeat("a", 500_000) +
+			`","l":[` + strings.Repeat(`"",`, 1000) + `""]}`},
 		{"replaced by much", `object.s.replace('a', object.s).size() == 0`, hostile(1, 30_000)},
-		{"matches of a computed pattern", `object.s.findAll(object.l[0].substring(0, 1)).size() == 0`, hostile(1, 1_000_000)},
+		{"matches of a computed pattern", `object.s.findAll(object.l[0].substring(0, 1)).size() == 0`,
+			hostile(1, 1_000_000)},
 		{"characters of a long text", `object.s.split('').size() == 0`, hostile(1, 1_000_000)},
 		{"matches in a long text", `object.s.findAll('a').size() == 0`, hostile(1, 1_000_000)},
 		{"items of a long list", `object.l.map(x, x).size() == 0`, hostile(500_000, 1)},

@@ -16,9 +16,12 @@ func FuzzParsed(f *testing.F) {
 		f.Add(expression)
 	}
 	for _, expression := range []string{
-		`object.spec.none < 5`, `variables.size < '5'`, `variables.broken == 1`, `1 / 0 == 1`, `[1, 2].all(object, object / 0 == 1)`, `[1].exists(request, object.spec.size / 0 == 1)`,
-		`self.x == bool(string(dyn(1.5)))`, `math.greatest(1, 2) / 0 == 1`, `optional.of(object.spec.size).orValue('a') < 5`, `has(object.spec.none) && params.x == 1`,
-		`authorizer.requestResource.check('get').allowed() && 1 / 0 == 1`, `google.protobuf.Timestamp{}`, `object.`, `type(object.spec.size) == int`, `cel.bind(a, 1 / 0, a == 1)`, `{b'a': 1}`,
+		`object.spec.none < 5`, `variables.size < '5'`, `variables.broken == 1`, `1 / 0 == 1`,
+		`[1, 2].all(object, object / 0 == 1)`, `[1].exists(request, object.spec.size / 0 == 1)`,
+		`self.x == bool(string(dyn(1.5)))`, `math.greatest(1, 2) / 0 == 1`,
+		`optional.of(object.spec.size).orValue('a') < 5`, `has(object.spec.none) && params.x == 1`,
+		`authorizer.requestResource.check('get').allowed() && 1 / 0 == 1`, `google.protobuf.Timestamp{}`, `object.`,
+		`type(object.spec.size) == int`, `cel.bind(a, 1 / 0, a == 1)`, `{b'a': 1}`,
 		`[?object.a]`,
 	} {
 		f.Add(expression)
@@ -39,14 +42,16 @@ func FuzzParsed(f *testing.F) {
 			t.Errorf("%q always fails: got %v, want %v", expression, got, want)
 		}
 		compareShared(t, all, expression)
-		for _, v := range []TypedVariables{{Object: typ}, {}, {Object: typ, HasParams: true, Mutating: true}, {Object: typ}} {
+		for _, v := range []TypedVariables{{Object: typ}, {}, {Object: typ, HasParams: true, Mutating: true},
+			{Object: typ}} {
 			mine, own := checkerFor(t, NewCommon(), v), checkerFor(t, NewCommon(), v)
 			ask := func(c *TypeChecker, p func() *Parsed) string {
 				fate, err := c.Fate(p())
 				units, ok := c.Cost(p())
 				return fmt.Sprint(c.Check(p()), fate, err, units, ok, c.Variable("fuzzed", p()))
 			}
-			if got, want := ask(mine, func() *Parsed { return shared }), ask(own, func() *Parsed { return Parse(expression) }); got != want {
+			if got, want := ask(mine, func() *Parsed { return shared }),
+				ask(own, func() *Parsed { return Parse(expression) }); got != want {
 				t.Errorf("%q: got %s, want %s", expression, got, want)
 			} else {
 				for range 2 { // for other policies, too
@@ -58,7 +63,8 @@ func FuzzParsed(f *testing.F) {
 			}
 		}
 		if fate, err := shared.constantFate(); fate != constant || fmt.Sprint(err) != fmt.Sprint(why) {
-			t.Errorf("%q has another fate once it was checked: %v, %v, before %v, %v", expression, fate, err, constant, why)
+			t.Errorf("%q has another fate once it was checked: %v, %v, before %v, %v", expression, fate, err, constant,
+				why)
 		}
 	})
 }
@@ -97,7 +103,8 @@ func compareShared(t *testing.T, all *Common, expression string) {
 					return said + err.Error()
 				}
 				native, reason := p.Plan()
-				return fmt.Sprint(said, p.Source(), native, reason, p.uses, p.readsUser, p.readsKind, p.needsNoObject, p.foreign, p.carried, p.size, p.wholes, p.counts)
+				return fmt.Sprint(said, p.Source(), native, reason, p.uses, p.readsUser, p.readsKind, p.needsNoObject,
+					p.foreign, p.carried, p.size, p.wholes, p.counts)
 			}
 			want := policy(nil)
 			for range 2 {

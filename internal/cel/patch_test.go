@@ -83,7 +83,8 @@ func TestPatches(t *testing.T) {
 
 // TestPatchesAreCounted: what a patch repeats of a large object spends the budget, however cheap it is to name.
 func TestPatchesAreCounted(t *testing.T) {
-	d, err := document.Parse([]byte(`{"items":[`+strings.Repeat(`1,`, 999)+`1],"text":"`+strings.Repeat("x", 100_000)+`"}`), document.Limits{})
+	d, err := document.Parse([]byte(`{"items":[`+strings.Repeat(`1,`, 999)+`1],"text":"`+strings.Repeat("x", 100_000)+
+		`"}`), document.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +132,10 @@ func TestDefaultingCompiler(t *testing.T) {
 		t.Error("a condition of type int compiles")
 	}
 	for expression, want := range map[string]document.Kind{
-		`1`: document.Number, `'a'`: document.String, `[1]`: document.Array, `true`: document.Bool, `null`: document.Null,
-		`self.x`: document.Invalid, `object.?x`: document.Invalid, `optional.of('a')`: document.String, `duration('1h')`: document.String,
+		`1`: document.Number, `'a'`: document.String, `[1]`: document.Array, `true`: document.Bool,
+		`null`:   document.Null,
+		`self.x`: document.Invalid, `object.?x`: document.Invalid, `optional.of('a')`: document.String,
+		`duration('1h')`: document.String,
 	} {
 		if _, kind, err := c.Value(expression); kind != want || err != nil {
 			t.Errorf("%s: %v, %v", expression, kind, err)

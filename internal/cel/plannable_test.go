@@ -9,11 +9,16 @@ import (
 
 // refusedPlans are expressions of which cel-go makes no plan, and neighbours of theirs.
 var refusedPlans = []string{
-	`object.a.matches('a' + '[')`, `'a'.find('(') == ''`, `int('x') == 1`, `duration('1s') == duration('2s')`, `{b'a': 1}.size() == 1`, `object[duration('1s')]`,
-	`object[b'a']`, `object[null]`, `object[1.5]`, `object[1u]`, `object[true]`, `object[[1]]`, `object[object.a]`, `object['a'].b[0]`, `object.a in [b'a', b'b']`,
-	`object.a in [[1]]`, `[?optional.of(1)]`, `type(object.a) == int`, `object.a == google.protobuf.NullValue.NULL_VALUE`, `-object.a == 1`, `google.protobuf.Timestamp{}`,
-	`[1, 2].all(object, object / 0 == 1)`, `object.all(x, x.matches('a' + '['))`, `object.all(k, v, k in v)`, `[].exists(x, x)`, `object.a in []`, `(object.a ? object.b : object.c).d`,
-	`has((object.a ? object.b : object.c).d)`, `has(object.a[0].b)`, `object.a.b.startsWith('x') ? 1 < 2 : object.c % 2 == 1`, `size(object.a.map(x, x + 1))`,
+	`object.a.matches('a' + '[')`, `'a'.find('(') == ''`, `int('x') == 1`, `duration('1s') == duration('2s')`,
+	`{b'a': 1}.size() == 1`, `object[duration('1s')]`,
+	`object[b'a']`, `object[null]`, `object[1.5]`, `object[1u]`, `object[true]`, `object[[1]]`, `object[object.a]`,
+	`object['a'].b[0]`, `object.a in [b'a', b'b']`,
+	`object.a in [[1]]`, `[?optional.of(1)]`, `type(object.a) == int`,
+	`object.a == google.protobuf.NullValue.NULL_VALUE`, `-object.a == 1`, `google.protobuf.Timestamp{}`,
+	`[1, 2].all(object, object / 0 == 1)`, `object.all(x, x.matches('a' + '['))`, `object.all(k, v, k in v)`,
+	`[].exists(x, x)`, `object.a in []`, `(object.a ? object.b : object.c).d`,
+	`has((object.a ? object.b : object.c).d)`, `has(object.a[0].b)`,
+	`object.a.b.startsWith('x') ? 1 < 2 : object.c % 2 == 1`, `size(object.a.map(x, x + 1))`,
 }
 
 // TestPlannable: cel-go refuses no expression that need not be shown to it.
@@ -58,7 +63,8 @@ func comparePlans(t *testing.T, e *env, expression string) (isPlannable, isCompi
 	if (err == nil) != (planErr == nil) {
 		t.Fatalf("%s is planned with the error %v, want %v", expression, planErr, err)
 	}
-	if err == nil && (p.uses != interpreted.uses || p.carried != interpreted.carried || p.native == nil && p.plan == nil || p.native != nil && p.size.Sizes != 0) {
+	if err == nil && (p.uses != interpreted.uses || p.carried != interpreted.carried || p.native == nil &&
+		p.plan == nil || p.native != nil && p.size.Sizes != 0) {
 		t.Errorf("%s is planned as %+v, want %+v", expression, p, interpreted)
 	}
 	return isPlannable, true

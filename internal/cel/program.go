@@ -175,7 +175,8 @@ func (p *Program) failure(out ref.Val, want string) error {
 	if failure := errorOf(p, out); failure != nil {
 		return failure
 	}
-	return &Error{Cause: value.Failed, Expression: p.source, Detail: fmt.Sprintf("must evaluate to %s but got %s", want, out.Type().TypeName())}
+	return &Error{Cause: value.Failed, Expression: p.source, Detail: fmt.Sprintf("must evaluate to %s but got %s", want,
+		out.Type().TypeName())}
 }
 
 // finish ends an evaluation, also one that panicked.
@@ -196,7 +197,8 @@ func (f *Frame) stopped(p *Program, r any) error {
 		}
 		return failure
 	default:
-		return &Error{Cause: value.Internal, Expression: p.source, Detail: p.detail(fmt.Sprintf("internal error: %v", r))}
+		return &Error{Cause: value.Internal, Expression: p.source,
+			Detail: p.detail(fmt.Sprintf("internal error: %v", r))}
 	}
 }
 

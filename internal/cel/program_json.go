@@ -8,9 +8,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// EvalJSON evaluates an expression whose value goes into a document, and appends the value as JSON to dst. What comes from
-// a document keeps its spelling; timestamps and durations are as string() makes them, bytes base64, and the members of maps
-// that the expression made are sorted. ok is false for an optional without a value. The error is an [*Error].
+// EvalJSON evaluates an expression whose value goes into a document, and appends the value as JSON to dst. What comes
+// from a document keeps its spelling; timestamps and durations are as string() makes them, bytes base64, and the
+// members of maps that the expression made are sorted. ok is false for an optional without a value. The error is an
+// [*Error].
 func (p *Program) EvalJSON(f *Frame, v *Vars, dst []byte) (json []byte, ok bool, err error) {
 	if f.own.tracer != nil {
 		defer func() { f.traced(p, v, "", err) }()
@@ -45,11 +46,12 @@ func (p *Program) made(f *Frame) (ref.Val, error) {
 	return out, errorOf(p, out)
 }
 
-// EvalPatch evaluates an expression of a [PatchCompiler] and appends the apply configuration or JSON patch that it makes
-// to dst. The error is an [*Error].
+// EvalPatch evaluates an expression of a [PatchCompiler] and appends the apply configuration or JSON patch that it
+// makes to dst. The error is an [*Error].
 //
 // Kubernetes turns what the expression makes into Go values, and refuses what these cannot hold: in objects null, types
-// that JSON has not, and lists and maps written within others. So is it here, or a policy would do what it fails at there.
+// that JSON has not, and lists and maps written within others. So is it here, or a policy would do what it fails at
+// there.
 func (p *Program) EvalPatch(f *Frame, v *Vars, dst []byte) (json []byte, err error) {
 	if f.own.tracer != nil {
 		defer func() { f.traced(p, v, "", err) }()

@@ -20,7 +20,8 @@ func TestBoundedQuantities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules := []string{`isQuantity(object.q)`, `quantity(object.q).isGreaterThan(quantity('0'))`, `object.q == '' || sign(quantity(object.q)) == 1`}
+		rules := []string{`isQuantity(object.q)`, `quantity(object.q).isGreaterThan(quantity('0'))`,
+			`object.q == '' || sign(quantity(object.q)) == 1`}
 		for _, p := range append(nativePrograms(t, rules), lazyPrograms(t, rules)...) {
 			f := NewFrame(context.Background())
 			f.Vars().Set(value.Object, d.Root(), nil)

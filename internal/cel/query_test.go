@@ -9,7 +9,8 @@ import (
 
 // FuzzQuery compares what expressions see of a query with net/url, if that can read it.
 func FuzzQuery(f *testing.F) {
-	for _, q := range []string{"", "limit=500", "a=1&b=2&a=3", "a+b=c%20d&%61=1", "&&=x&a", "a=b=c", "limit=5&%6cimit=7", "%zz=1&a=1"} {
+	for _, q := range []string{"", "limit=500", "a=1&b=2&a=3", "a+b=c%20d&%61=1", "&&=x&a", "a=b=c",
+		"limit=5&%6cimit=7", "%zz=1&a=1"} {
 		f.Add(q)
 	}
 	f.Fuzz(func(t *testing.T, q string) {

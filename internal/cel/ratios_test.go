@@ -36,8 +36,8 @@ func BenchmarkRatios(b *testing.B) {
 	}
 }
 
-// timed is the CPU time of one run in nanoseconds, of so many: what else the machine does, and how many of its cores the
-// garbage collector takes, makes no difference.
+// timed is the CPU time of one run in nanoseconds, of so many: what else the machine does, and how many of its cores
+// the garbage collector takes, makes no difference.
 func timed(b *testing.B, run func(), times int) float64 {
 	start := cpuTime(b)
 	for range times {

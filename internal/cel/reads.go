@@ -45,7 +45,8 @@ func readsAndCountsOf(ast *celast.AST) (reads, counts []Read) {
 }
 
 // carriedFields are the members of metadata that a server carries over from the stored object.
-var carriedFields = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "uid"}
+var carriedFields = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
+	"managedFields", "uid"}
 
 // isCarried reports whether a read of the object may reach something that a server carries over
 // from the stored object.

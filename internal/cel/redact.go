@@ -42,8 +42,10 @@ func (p *Program) detail(text string) string {
 }
 
 // plainFailures are the failures that cel-go words without any value.
-var plainFailures = []string{"no such overload", "division by zero", "modulus by zero", "integer overflow", "unsigned integer overflow",
-	"duration overflow", "timestamp overflow", "optional.none() dereference", "NaN values cannot be ordered", "a variable refers to itself"}
+var plainFailures = []string{"no such overload", "division by zero", "modulus by zero", "integer overflow",
+	"unsigned integer overflow",
+	"duration overflow", "timestamp overflow", "optional.none() dereference", "NaN values cannot be ordered",
+	"a variable refers to itself"}
 
 func redacted(text, source string) string {
 	const composited, fails = "composited variable ", " fails to evaluate: "

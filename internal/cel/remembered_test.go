@@ -59,7 +59,8 @@ func remembered(t *testing.T, e *env, seed []byte) (compared int) {
 		if err != nil {
 			continue
 		}
-		anew := [2]*document.Document{parse(string(documents[0].AppendTo(nil))), parse(string(documents[1].AppendTo(nil)))}
+		anew := [2]*document.Document{parse(string(documents[0].AppendTo(nil))),
+			parse(string(documents[1].AppendTo(nil)))}
 		for way, p := range map[string]*Program{"natively": natively, "lazily": lazily} {
 			if p == nil {
 				continue
@@ -68,7 +69,8 @@ func remembered(t *testing.T, e *env, seed []byte) (compared int) {
 			var units int64
 			got := evaluatedOn(f, p, f.Vars(), &units)
 			if want := ours(p, func(v *Vars) { bind(v, anew) }); got != want {
-				t.Fatalf("%s: %s\n%s\n%s\nafter others %v\nanew         %v", way, expression, anew[0].AppendTo(nil), anew[1].AppendTo(nil), got, want)
+				t.Fatalf("%s: %s\n%s\n%s\nafter others %v\nanew         %v", way, expression, anew[0].AppendTo(nil),
+					anew[1].AppendTo(nil), got, want)
 			}
 			compared++
 		}

@@ -67,13 +67,16 @@ type Rules struct {
 // request is validated. Findings name the rules by their paths below fldPath,
 // which is the path of x-kubernetes-validations. All rules are returned, in
 // their places; a rule that did not compile has no Program, and nothing Checked.
-func CompileRules(rules apiextensionsv1.ValidationRules, node *structuralschema.Structural, resourceRoot bool, fldPath *field.Path) (*Rules, []*Checked, field.ErrorList) {
+func CompileRules(rules apiextensionsv1.ValidationRules, node *structuralschema.Structural, resourceRoot bool,
+	fldPath *field.Path) (*Rules, []*Checked, field.ErrorList) {
 	if len(rules) == 0 {
 		return nil, nil, nil
 	}
 	declType := model.SchemaDeclType(node, resourceRoot)
 	if declType == nil {
-		return nil, nil, field.ErrorList{field.Invalid(fldPath, node.Type, "may not have rules: their types cannot be told from this schema")}
+		return nil, nil,
+			field.ErrorList{field.Invalid(fldPath, node.Type,
+				"may not have rules: their types cannot be told from this schema")}
 	}
 	compiled := &Rules{Type: value.NewType(node, resourceRoot), Rules: make([]Rule, len(rules))}
 	c := ruleCompiler{node: node, typ: compiled.Type, self: declType.MaybeAssignTypeName(selfTypeName)}
@@ -117,7 +120,8 @@ func (c *ruleCompiler) env(optionalOldSelf bool) (*env, error) {
 	return *made, nil
 }
 
-func (c *ruleCompiler) compile(r *apiextensionsv1.ValidationRule, fldPath *field.Path) (Rule, *Checked, field.ErrorList) {
+func (c *ruleCompiler) compile(r *apiextensionsv1.ValidationRule,
+	fldPath *field.Path) (Rule, *Checked, field.ErrorList) {
 	rule := Rule{
 		Source:          strings.TrimSpace(r.Rule),
 		Message:         strings.TrimSpace(r.Message),
@@ -188,8 +192,8 @@ func (r *Rule) EvalMessage(f *Frame, v *Vars) (string, error) {
 	return evalMessage(r.message, f, v)
 }
 
-// evalMessage evaluates a message expression; what is no message counts as none. Only an error that ends all evaluations
-// is returned.
+// evalMessage evaluates a message expression; what is no message counts as none. Only an error that ends all
+// evaluations is returned.
 func evalMessage(p *Program, f *Frame, v *Vars) (string, error) {
 	s, err := p.EvalString(f, v)
 	if err != nil {

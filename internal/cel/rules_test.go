@@ -19,9 +19,12 @@ func TestRules(t *testing.T) {
 	spec := s.Properties["spec"]
 	rules, _, errs := CompileRules(apiextensionsv1.ValidationRules{
 		{Rule: `self.replicas <= 5`, Message: "  too many  "},
-		{Rule: `self.replicas >= oldSelf.replicas`, MessageExpression: `'was %d'.format([oldSelf.replicas])`, FieldPath: ".replicas"},
-		{Rule: `oldSelf.hasValue() ? self.name == oldSelf.value().name : self.name != 'x'`, OptionalOldSelf: ptr.To(true), FieldPath: ".labels['a.b']"},
-		{Rule: `self.list.all(x, x < 3)`, MessageExpression: `self.name + '\n'`, Reason: ptr.To(apiextensionsv1.FieldValueForbidden)},
+		{Rule: `self.replicas >= oldSelf.replicas`, MessageExpression: `'was %d'.format([oldSelf.replicas])`,
+			FieldPath: ".replicas"},
+		{Rule: `oldSelf.hasValue() ? self.name == oldSelf.value().name : self.name != 'x'`,
+			OptionalOldSelf: ptr.To(true), FieldPath: ".labels['a.b']"},
+		{Rule: `self.list.all(x, x < 3)`, MessageExpression: `self.name + '\n'`,
+			Reason: ptr.To(apiextensionsv1.FieldValueForbidden)},
 		{Rule: ` `},
 	}, &spec, false, field.NewPath("x"))
 	if len(errs) > 0 {
@@ -67,8 +70,10 @@ func TestRules(t *testing.T) {
 	}
 	self := `{"replicas":6,"name":"web","list":[1,5]}`
 	check("create", self, "", []want{{true, "false", ""}, {}, {true, "true", ""}, {true, "false", "web"}, {}})
-	check("update", self, `{"replicas":7,"name":"log","list":[]}`, []want{{true, "false", ""}, {true, "false", "was 7"}, {true, "false", ""}, {true, "false", "web"}, {}})
-	check("missing", `{"name":"x"}`, "", []want{{true, "no such key: replicas", ""}, {}, {true, "false", ""}, {true, "no such key: list", ""}, {}})
+	check("update", self, `{"replicas":7,"name":"log","list":[]}`,
+		[]want{{true, "false", ""}, {true, "false", "was 7"}, {true, "false", ""}, {true, "false", "web"}, {}})
+	check("missing", `{"name":"x"}`, "", []want{{true, "no such key: replicas", ""}, {}, {true, "false", ""},
+		{true, "no such key: list", ""}, {}})
 
 	if got := rules.Rules[0].Message; got != "too many" {
 		t.Errorf("message %q", got)
@@ -97,7 +102,8 @@ func TestRuleFindings(t *testing.T) {
 		got = append(got, err.Field)
 	}
 	want := []string{
-		"schema.x-kubernetes-validations[0].rule", "schema.x-kubernetes-validations[1].rule", "schema.x-kubernetes-validations[2].rule",
+		"schema.x-kubernetes-validations[0].rule", "schema.x-kubernetes-validations[1].rule",
+		"schema.x-kubernetes-validations[2].rule",
 		"schema.x-kubernetes-validations[3].messageExpression", "schema.x-kubernetes-validations[3].fieldPath",
 		"schema.x-kubernetes-validations[4].rule", "schema.x-kubernetes-validations[5].rule",
 	}
@@ -110,7 +116,8 @@ func TestRuleFindings(t *testing.T) {
 func TestRulesOnScalars(t *testing.T) {
 	s := celtest.Structural(t, celtest.TypedSchema)
 	replicas := s.Properties["spec"].Properties["replicas"]
-	rules, _, errs := CompileRules(apiextensionsv1.ValidationRules{{Rule: `self < 5 && self > oldSelf`}}, &replicas, false, field.NewPath("x"))
+	rules, _, errs := CompileRules(apiextensionsv1.ValidationRules{{Rule: `self < 5 && self > oldSelf`}}, &replicas,
+		false, field.NewPath("x"))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

@@ -77,12 +77,14 @@ func sequenced(t *testing.T, e *env, seed []byte) (compared int) {
 			t.Fatalf("%s: %v; as one of a sequence condition %d: %v", p.Source(), err, at, failure)
 		}
 		if more := one.Spent() - all.Spent() - unlike; more != 0 || one.Budget() != all.Budget() {
-			t.Fatalf("%s: alone it spends %d units more, and leaves %d; in a sequence %d", p.Source(), more, one.Budget(), all.Budget())
+			t.Fatalf("%s: alone it spends %d units more, and leaves %d; in a sequence %d", p.Source(), more,
+				one.Budget(), all.Budget())
 		}
 		at, failure = s.Next(all, all.Vars(), i+1)
 	}
 	if at != len(programs) || failure != nil || one.Spent()-all.Spent() != unlike || one.Budget() != all.Budget() {
-		t.Fatalf("at the end: condition %d of %d, %v; %d and %d units left", at, len(programs), failure, one.Budget(), all.Budget())
+		t.Fatalf("at the end: condition %d of %d, %v; %d and %d units left", at, len(programs), failure, one.Budget(),
+			all.Budget())
 	}
 	return compared
 }

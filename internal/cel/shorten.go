@@ -14,8 +14,8 @@ import (
 // An expression that exceeds its cost limit does so because of what it goes through. The client can
 // only shorten that, so the error names it.
 
-// wholesOf are the places that an expression reads, up to the first index or item, each once: the lists, maps and strings
-// of the client's object that can make it cost more.
+// wholesOf are the places that an expression reads, up to the first index or item, each once: the lists, maps and
+// strings of the client's object that can make it cost more.
 func wholesOf(reads []Read) (wholes []Read) {
 	for _, r := range reads {
 		if i := slices.IndexFunc(r.Path, func(s ReadStep) bool { return s.Any }); i >= 0 {
@@ -29,12 +29,12 @@ func wholesOf(reads []Read) (wholes []Read) {
 	return wholes
 }
 
-// leastLong is how many bytes a list, map or string has in JSON that can make an expression exceed its limit: a list of 50
-// numbers, in four loops. A shorter one is not what has to be shortened.
+// leastLong is how many bytes a list, map or string has in JSON that can make an expression exceed its limit: a list of
+// 50 numbers, in four loops. A shorter one is not what has to be shortened.
 const leastLong = 100
 
-// shorten says which of the places that the expression reads is the longest, or the largest number of items that it makes;
-// "" if none is long enough to be the cause.
+// shorten says which of the places that the expression reads is the longest, or the largest number of items that it
+// makes; "" if none is long enough to be the cause.
 func (p *Program) shorten(v *Vars) string {
 	longest, says := 1, ""
 	for i := range p.wholes {

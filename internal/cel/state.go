@@ -41,7 +41,8 @@ func stateType(names []string) *apiservercel.DeclType {
 		if !ok {
 			continue // what begins with a digit cannot be written in an expression
 		}
-		fields[escaped] = apiservercel.NewDeclField(escaped, apiservercel.NewListType(apiservercel.DynType, -1), true, nil, nil)
+		fields[escaped] = apiservercel.NewDeclField(escaped, apiservercel.NewListType(apiservercel.DynType, -1), true,
+			nil, nil)
 	}
 	return apiservercel.NewObjectType(stateTypeName, fields)
 }
@@ -58,8 +59,8 @@ type stateVar struct {
 
 var _ traits.Mapper = (*stateVar)(nil)
 
-// Find implements traits.Mapper. A collection that is not known is an error, which '||' and '&&' may absorb as any other;
-// one that asks for the policy to be left out ends the evaluation. has() reads it as any other expression does.
+// Find implements traits.Mapper. A collection that is not known is an error, which '||' and '&&' may absorb as any
+// other; one that asks for the policy to be left out ends the evaluation. has() reads it as any other expression does.
 func (s *stateVar) Find(key ref.Val) (ref.Val, bool) {
 	name, ok := key.(types.String)
 	if !ok {

@@ -39,9 +39,10 @@ func nodesOf(t testing.TB, texts ...string) []document.Node {
 // TestState: a collection reads as a list of objects does.
 func TestState(t *testing.T) {
 	states := collections{
-		"classes": nodesOf(t, `{"metadata":{"name":"fast","annotations":{"default":"true"}},"rank":1}`, `{"metadata":{"name":"slow"},"rank":2}`),
-		"a-b.c":   nodesOf(t, `{"x":1}`),
-		"none":    {},
+		"classes": nodesOf(t, `{"metadata":{"name":"fast","annotations":{"default":"true"}},"rank":1}`,
+			`{"metadata":{"name":"slow"},"rank":2}`),
+		"a-b.c": nodesOf(t, `{"x":1}`),
+		"none":  {},
 	}
 	for _, c := range []struct{ expression, want string }{
 		{`state.classes.size() == 2`, "true"},
@@ -71,7 +72,8 @@ func TestState(t *testing.T) {
 	} {
 		compiler := NewAdmissionCompiler(false)
 		compiler.DeclareState([]string{"classes", "a-b.c", "none", "missing", "skipped"})
-		for name, expression := range map[string]string{"named": "state.classes[0].metadata.name", "all": "state.classes"} {
+		for name, expression := range map[string]string{"named": "state.classes[0].metadata.name",
+			"all": "state.classes"} {
 			if err := compiler.Variable(name, expression); err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +162,8 @@ func TestStateCosts(t *testing.T) {
 type questioned struct{ questions []string }
 
 func (a *questioned) Authorize(_ context.Context, q authorizer.Attributes) (authorizer.Decision, string, error) {
-	a.questions = append(a.questions, fmt.Sprintf("%s %s %s/%s/%s in '%s' named '%s' path '%s'", q.GetUser().GetName(), q.GetVerb(), q.GetAPIGroup(), q.GetResource(),
+	a.questions = append(a.questions, fmt.Sprintf("%s %s %s/%s/%s in '%s' named '%s' path '%s'", q.GetUser().GetName(),
+		q.GetVerb(), q.GetAPIGroup(), q.GetResource(),
 		q.GetSubresource(), q.GetNamespace(), q.GetName(), q.GetPath()))
 	switch q.GetVerb() {
 	case "allowed":
@@ -176,11 +179,16 @@ func TestAuthorizer(t *testing.T) {
 	for _, c := range []struct{ expression, want, question string }{
 		{`authorizer.group('apps').resource('deployments').namespace('n').name('d').check('allowed').allowed()`, "true", "jane allowed apps/deployments/ in 'n' named 'd' path ''"},
 		{`authorizer.group('').resource('pods').subresource('exec').check('create').allowed()`, "false", "jane create /pods/exec in '' named '' path ''"},
-		{`authorizer.group('').resource('pods').check('create').reason() == 'no rule'`, "true", "jane create /pods/ in '' named '' path ''"},
-		{`authorizer.path('/healthz').check('allowed').allowed()`, "true", "jane allowed // in '' named '' path '/healthz'"},
-		{`authorizer.serviceAccount('a', 'b').path('/x').check('get').allowed()`, "false", "system:serviceaccount:a:b get // in '' named '' path '/x'"},
-		{`authorizer.requestResource.check('allowed').allowed()`, "true", "jane allowed apps/deployments/scale in 'team-a' named 'web' path ''"},
-		{`authorizer.requestResource.check('broken').allowed()`, "false", "jane broken apps/deployments/scale in 'team-a' named 'web' path ''"},
+		{`authorizer.group('').resource('pods').check('create').reason() == 'no rule'`, "true",
+			"jane create /pods/ in '' named '' path ''"},
+		{`authorizer.path('/healthz').check('allowed').allowed()`, "true",
+			"jane allowed // in '' named '' path '/healthz'"},
+		{`authorizer.serviceAccount('a', 'b').path('/x').check('get').allowed()`, "false",
+			"system:serviceaccount:a:b get // in '' named '' path '/x'"},
+		{`authorizer.requestResource.check('allowed').allowed()`, "true",
+			"jane allowed apps/deployments/scale in 'team-a' named 'web' path ''"},
+		{`authorizer.requestResource.check('broken').allowed()`, "false",
+			"jane broken apps/deployments/scale in 'team-a' named 'web' path ''"},
 		{`authorizer.requestResource.check('broken').errored() && authorizer.requestResource.check('broken').error() == 'nobody answers'`, "true", "jane broken apps/deployments/scale in 'team-a' named 'web' path ''"},
 		{`authorizer.group('').resource(' ').check('get').allowed()`, "resource must not be empty", ""},
 	} {
@@ -193,7 +201,8 @@ func TestAuthorizer(t *testing.T) {
 		}
 		f := NewFrame(context.Background())
 		v := f.Vars()
-		v.SetRequest(&Request{Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "team-a", Name: "web", User: User{Name: "jane"}})
+		v.SetRequest(&Request{Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale",
+			Namespace: "team-a", Name: "web", User: User{Name: "jane"}})
 		a := &questioned{}
 		v.SetAuthorizer(a)
 		ok, err := p.EvalBool(f, v)

@@ -143,13 +143,15 @@ func (t *Trace) evaluate(f *Frame, p *Program, v *Vars) (out ref.Val) {
 	if err != nil {
 		return nil
 	}
-	again := &Program{source: p.source, plan: planned.plan, optionalOld: p.optionalOld, limited: p.limited, size: planned.size}
+	again := &Program{source: p.source, plan: planned.plan, optionalOld: p.optionalOld, limited: p.limited,
+		size: planned.size}
 
 	own := NewFrame(context.Background())
 	defer own.Release()
 	own.SetDeadline(f.Deadline())
 	defer v.named.lend(own)()
-	finder := &partFinder{trace: t, ast: ast, frame: own, watch: w, variables: v.named.list, byID: map[int64]celast.Expr{}}
+	finder := &partFinder{trace: t, ast: ast, frame: own, watch: w, variables: v.named.list,
+		byID: map[int64]celast.Expr{}}
 	celast.PreOrderVisit(ast.Expr(), celast.NewExprVisitor(func(x celast.Expr) { finder.byID[x.ID()] = x }))
 	t.Reads = finder.reads(ast.Expr(), nil)
 	var failure error

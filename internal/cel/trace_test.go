@@ -140,7 +140,8 @@ func TestTracesOfPolicies(t *testing.T) {
 	traced, doubtful := 0, 0
 	for _, object := range celtest.PolicyDocuments(t) {
 		var p policySpec
-		if json.Unmarshal(object, &p) != nil || p.Kind != "ValidatingAdmissionPolicy" || bytes.Contains(object, []byte("authorizer")) {
+		if json.Unmarshal(object, &p) != nil || p.Kind != "ValidatingAdmissionPolicy" ||
+			bytes.Contains(object, []byte("authorizer")) {
 			continue
 		}
 		c := NewAdmissionCompiler(p.Spec.ParamKind != nil)

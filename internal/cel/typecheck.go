@@ -38,9 +38,9 @@ type fieldTypes struct {
 	open openTypes              // within decl
 }
 
-// NewObjectType takes the fields and types from a schema as an API server publishes it, which published returns whenever it
-// is called. The name, the kind's, is for messages. resource is set for objects with the envelope of Kubernetes. It
-// returns nil if the schema gives no type.
+// NewObjectType takes the fields and types from a schema as an API server publishes it, which published returns
+// whenever it is called. The name, the kind's, is for messages. resource is set for objects with the envelope of
+// Kubernetes. It returns nil if the schema gives no type.
 func NewObjectType(name string, published func() *spec.Schema, resource bool) *ObjectType {
 	t := &ObjectType{name: name, published: published, resource: resource}
 	if t.types() == nil {
@@ -202,13 +202,15 @@ func (c *Common) TypeChecker(v TypedVariables) (*TypeChecker, error) {
 		}
 		c.typed[key] = env
 	}
-	return &TypeChecker{env: env, common: c, fields: map[string]*apiservercel.DeclField{}, failing: map[string]bool{}}, nil
+	return &TypeChecker{env: env, common: c, fields: map[string]*apiservercel.DeclField{}, failing: map[string]bool{}},
+		nil
 }
 
 // newTypedEnv makes an environment whose variable 'variables' has no fields yet.
 func newTypedEnv(v TypedVariables) (*typedEnv, error) {
 	variables := apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
-	c := &typedEnv{verdicts: map[verdictKey]*verdict{}, variables: variables, roots: map[string]*apiservercel.DeclType{}}
+	c := &typedEnv{verdicts: map[verdictKey]*verdict{}, variables: variables,
+		roots: map[string]*apiservercel.DeclType{}}
 	if v.Object != nil {
 		c.object = v.Object.types()
 	}
@@ -256,7 +258,8 @@ func newTypedEnv(v TypedVariables) (*typedEnv, error) {
 		c.typing, err = newTyping(provider, named)
 		return c, err
 	}
-	made, err := base().Extend(celgo.CustomTypeProvider(provider), common.ResolverEnvOption(value.MadeTypes{}), library.JSONPatch())
+	made, err := base().Extend(celgo.CustomTypeProvider(provider), common.ResolverEnvOption(value.MadeTypes{}),
+		library.JSONPatch())
 	if err != nil {
 		return nil, err
 	}
@@ -359,7 +362,8 @@ func (s *sizeEstimator) EstimateSize(element checker.AstNode) *checker.SizeEstim
 		return &checker.SizeEstimate{Min: 0, Max: uint64(t.MaxElements)}
 	}
 	switch element.Type().Kind() {
-	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.NullTypeKind, types.DurationKind, types.TimestampKind:
+	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.NullTypeKind, types.DurationKind,
+		types.TimestampKind:
 	default:
 		s.unknown = true
 	}
@@ -392,6 +396,7 @@ func (s *sizeEstimator) find(path []string) *apiservercel.DeclType {
 }
 
 // EstimateCallCost implements checker.CostEstimator.
-func (s *sizeEstimator) EstimateCallCost(function, overloadID string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+func (s *sizeEstimator) EstimateCallCost(function, overloadID string, target *checker.AstNode,
+	args []checker.AstNode) *checker.CallEstimate {
 	return nil
 }

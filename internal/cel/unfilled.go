@@ -12,8 +12,8 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// Unfilled are fields of an object that may be missing although its schema has a default for them, because the default is
-// left to the API.
+// Unfilled are fields of an object that may be missing although its schema has a default for them, because the default
+// is left to the API.
 type Unfilled struct{ paths map[string]bool }
 
 // Has reports whether the field at a path is one of them.
@@ -22,7 +22,8 @@ func (u *Unfilled) Has(path string) bool { return u != nil && u.paths[path] }
 // Item is the part of a path of [NewUnfilled] that stands for each item of a list, and each value of a map.
 const Item = "[*]"
 
-// NewUnfilled takes the paths of the fields, such as '.spec.size' and '.lines[*].count'. It returns nil if there are none.
+// NewUnfilled takes the paths of the fields, such as '.spec.size' and '.lines[*].count'. It returns nil if there are
+// none.
 func NewUnfilled(paths []string) *Unfilled {
 	if len(paths) == 0 {
 		return nil
@@ -219,7 +220,8 @@ func (l *unfilledLook) walk(e celast.Expr, s *inner) {
 	}
 }
 
-// comprehension walks through a macro such as all() and exists(): its variable is an item of the list, or a key of the map.
+// comprehension walks through a macro such as all() and exists(): its variable is an item of the list, or a key of the
+// map.
 func (l *unfilledLook) comprehension(c celast.ComprehensionExpr, s *inner) {
 	l.walk(c.IterRange(), s)
 	l.walk(c.AccuInit(), s)

@@ -49,7 +49,8 @@ func TestUnfilled(t *testing.T) {
 	if got := fmt.Sprint(r.Reads(Parse("object.size + object.spec.mode"))); got != "[object.spec object.spec.mode]" {
 		t.Errorf("behind a match condition: got %s", got)
 	}
-	if got := fmt.Sprint(u.Reader(map[string]string{"self": ".lines[*]"}).Reads(Parse("self.count > 1"))); got != "[self.count]" {
+	if got := fmt.Sprint(u.Reader(map[string]string{"self": ".lines[*]"}).Reads(
+		Parse("self.count > 1"))); got != "[self.count]" {
 		t.Errorf("a rule of a schema: got %s", got)
 	}
 	if NewUnfilled(nil) != nil {

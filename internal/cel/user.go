@@ -41,16 +41,19 @@ func readsKind(a *celast.AST) bool {
 
 // early are the members of request that are known before an object is. The kind is not among them: of resources that no
 // policy file describes, objects say it.
-var early = []string{"name", "namespace", "operation", "requestResource", "requestSubResource", "resource", "subResource", userMember}
+var early = []string{"name", "namespace", "operation", "requestResource", "requestSubResource", "resource",
+	"subResource", userMember}
 
 func needsNoObject(a *celast.AST) bool {
-	const allowed = plan.UsesRequest | plan.UsesAuthorizer | 1<<value.NamespaceObject // which is null in match conditions
+	// which is null in match conditions
+	const allowed = plan.UsesRequest | plan.UsesAuthorizer | 1<<value.NamespaceObject
 	members, isWhole := requestMembers(a)
-	return usesIn(a)&^allowed == 0 && !isWhole && !slices.ContainsFunc(members, func(name string) bool { return !slices.Contains(early, name) })
+	return usesIn(a)&^allowed == 0 && !isWhole &&
+		!slices.ContainsFunc(members, func(name string) bool { return !slices.Contains(early, name) })
 }
 
-// requestMembers returns the members of the variable request that an expression reads, and whether it reads it as a whole. It
-// errs on the side of more: a request of which no member is named counts as read with everything in it.
+// requestMembers returns the members of the variable request that an expression reads, and whether it reads it as a
+// whole. It errs on the side of more: a request of which no member is named counts as read with everything in it.
 func requestMembers(a *celast.AST) (members []string, isWhole bool) {
 	if usesIn(a)&plan.UsesRequest == 0 {
 		return nil, false

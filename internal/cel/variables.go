@@ -33,8 +33,8 @@ func (l *Variables) places() map[string]int {
 	return l.index
 }
 
-// add adds a variable, or replaces the one of the same name for all expressions: as on an API server the last one counts, also
-// for variables between the two, which were compiled beside the first.
+// add adds a variable, or replaces the one of the same name for all expressions: as on an API server the last one
+// counts, also for variables between the two, which were compiled beside the first.
 func (l *Variables) add(name string, p *Program) {
 	if i, ok := l.index[name]; ok {
 		l.programs[i] = p

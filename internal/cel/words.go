@@ -35,9 +35,10 @@ var rewordings = []rewording{
 	{regexp.MustCompile(`(?s)^unsupported conversion to ref\.Val: \(([*\w.\[\]]+)\).*`), func(p []string) string {
 		return "no value of the language can be made of " + typeName(p[1])
 	}},
-	{regexp.MustCompile(`^internal error: runtime error: hash of unhashable type ([*\w.\[\]]+)$`), func(p []string) string {
-		return "a value of the type " + typeName(p[1]) + " cannot be a key, or be compared as one"
-	}},
+	{regexp.MustCompile(`^internal error: runtime error: hash of unhashable type ([*\w.\[\]]+)$`),
+		func(p []string) string {
+			return "a value of the type " + typeName(p[1]) + " cannot be a key, or be compared as one"
+		}},
 	replacement(`(?s)^internal error: .*`, "internal error"),
 	replacement(`(?s)^(join: invalid input): .*`, "$1: each item must be a string"),
 	replacement(`(?s)^(cannot initialize optional (?:list element|entry '.*?')) from non-optional value.*`, "$1 from a value that is not optional"),
@@ -53,17 +54,21 @@ func worded(text string) string {
 		if !r.said.MatchString(text) {
 			continue
 		}
-		text = r.said.ReplaceAllStringFunc(text, func(match string) string { return r.by(r.said.FindStringSubmatch(match)) })
+		text = r.said.ReplaceAllStringFunc(text,
+			func(match string) string { return r.by(r.said.FindStringSubmatch(match)) })
 	}
 	return text
 }
 
 // typeNames are the types of the language by Go's types of their values.
 var typeNames = map[string]string{
-	"Bool": "bool", "Bytes": "bytes", "Double": "double", "Duration": "google.protobuf.Duration", "Int": "int", "Null": "null_type",
-	"String": "string", "Timestamp": "google.protobuf.Timestamp", "Uint": "uint", "Optional": "optional_type", "Type": "type",
-	"Quantity": "kubernetes.Quantity", "URL": "kubernetes.URL", "Semver": "kubernetes.Semver", "Format": "kubernetes.NamedFormat",
-	"IP": "net.IP", "CIDR": "net.CIDR", "Documents": "list", "Made": "object", "Record": "object",
+	"Bool": "bool", "Bytes": "bytes", "Double": "double", "Duration": "google.protobuf.Duration", "Int": "int",
+	"Null":   "null_type",
+	"String": "string", "Timestamp": "google.protobuf.Timestamp", "Uint": "uint", "Optional": "optional_type",
+	"Type":     "type",
+	"Quantity": "kubernetes.Quantity", "URL": "kubernetes.URL", "Semver": "kubernetes.Semver",
+	"Format": "kubernetes.NamedFormat",
+	"IP":     "net.IP", "CIDR": "net.CIDR", "Documents": "list", "Made": "object", "Record": "object",
 }
 
 // typeName returns the language's name of a type of Go.

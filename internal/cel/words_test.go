@@ -21,12 +21,18 @@ var internals = regexp.MustCompile(`0x[0-9a-f]{4,}|&\{|\*[a-z]+\.[A-Z]|\b(value|
 
 // operands are values of every type that an expression can have, and some that no function takes.
 var operands = []string{
-	"object.spec", "object.spec.containers", "object.spec.nested[0]", "object.spec.text", "object.spec.replicas", "object.spec.ratio",
-	"object.spec.paused", "object.spec.nothing", "object.spec.names", "object.spec.lists", "object.spec.mixed", "object.spec.containers[0].name", "object.metadata.labels", "object",
-	"1", "-1", "9223372036854775807", "1u", "1.5", "double('NaN')", "1e300", "true", "null", "'a'", "''", `'\x01'`, `'\n'`, "'1e400'", "'99999999999999999999'", "'[('", "'%zz'",
-	`'http://a b\x7f/%zz'`, "'%s %d %x %e %f %b %o %X'", "'%q'", "'http://[::1'", "b'a'", `b'\xff'`, "int", "type(object)", "timestamp('2024-01-02T03:04:05Z')", "duration('1s')",
-	"optional.none()", "optional.of(object.spec)", "quantity('1')", "url('https://a/b')", "ip('10.0.0.1')", "cidr('10.0.0.0/8')", "semver('1.2.3')",
-	"format.dns1123Label()", "[1, 'a', null]", "{'a': 1}", "{'a': 1, 'b': 2, 'c': 3, 'd': 4}", "{1: [2]}", "[]", "{}", "[object]", "[{'a': object.spec}]", "request", "variables", "authorizer", "http",
+	"object.spec", "object.spec.containers", "object.spec.nested[0]", "object.spec.text", "object.spec.replicas",
+	"object.spec.ratio",
+	"object.spec.paused", "object.spec.nothing", "object.spec.names", "object.spec.lists", "object.spec.mixed",
+	"object.spec.containers[0].name", "object.metadata.labels", "object",
+	"1", "-1", "9223372036854775807", "1u", "1.5", "double('NaN')", "1e300", "true", "null", "'a'", "''", `'\x01'`,
+	`'\n'`, "'1e400'", "'99999999999999999999'", "'[('", "'%zz'",
+	`'http://a b\x7f/%zz'`, "'%s %d %x %e %f %b %o %X'", "'%q'", "'http://[::1'", "b'a'", `b'\xff'`, "int",
+	"type(object)", "timestamp('2024-01-02T03:04:05Z')", "duration('1s')",
+	"optional.none()", "optional.of(object.spec)", "quantity('1')", "url('https://a/b')", "ip('10.0.0.1')",
+	"cidr('10.0.0.0/8')", "semver('1.2.3')",
+	"format.dns1123Label()", "[1, 'a', null]", "{'a': 1}", "{'a': 1, 'b': 2, 'c': 3, 'd': 4}", "{1: [2]}", "[]", "{}",
+	"[object]", "[{'a': object.spec}]", "request", "variables", "authorizer", "http",
 }
 
 // sampleOf returns an operand of a type.
@@ -78,8 +84,10 @@ func sampleOf(t *types.Type) string {
 
 // symbols are how expressions write the functions that have no names.
 var symbols = map[string]string{
-	"_&&_": "%s && %s", "_||_": "%s || %s", "_?_:_": "%s ? %s : %s", "_==_": "%s == %s", "_!=_": "%s != %s", "_<_": "%s < %s", "_<=_": "%s <= %s",
-	"_>_": "%s > %s", "_>=_": "%s >= %s", "_+_": "%s + %s", "_-_": "%s - %s", "_*_": "%s * %s", "_/_": "%s / %s", "_%_": "%s %% %s", "-_": "-%s", "!_": "!%s",
+	"_&&_": "%s && %s", "_||_": "%s || %s", "_?_:_": "%s ? %s : %s", "_==_": "%s == %s", "_!=_": "%s != %s",
+	"_<_": "%s < %s", "_<=_": "%s <= %s",
+	"_>_": "%s > %s", "_>=_": "%s >= %s", "_+_": "%s + %s", "_-_": "%s - %s", "_*_": "%s * %s", "_/_": "%s / %s",
+	"_%_": "%s %% %s", "-_": "-%s", "!_": "!%s",
 	"_[_]": "%s[%s]", "@in": "%s in %s", "_[?_]": "%s[?%s]", "_?._": "%s[?%s]",
 }
 
@@ -105,16 +113,23 @@ func callOf(name string, isMember bool, args []string) string {
 }
 
 // macros are written by their names, and take what they go over.
-var macros = []string{"%s.all(x, x == 1)", "%s.exists(x, x)", "%s.exists_one(x, x == 1)", "%s.map(x, x.a)", "%s.filter(x, x > 1)", "%s.all(k, v, v.a)",
-	"%s.transformMapEntry(k, v, {v: k})", "%s.transformMap(k, v, v.a)", "%s.transformList(k, v, v + 1)", "%s.sortBy(x, x)", "has(%s.a.b)", "%s.a", "%s.?a.b", "[?%s]", "{?'a': %s}",
-	"{%s: 1}", "%s.optMap(x, x.a)", "%s.optFlatMap(x, x)", "'%%s'.format([%s])", "'%%d'.format([%s])", "'%%x'.format([%s])", "'%%e'.format([%s])", "'%%f'.format([%s])", "'%%b'.format([%s])",
-	"'%%o'.format([%s])", "'%%.3f'.format([%s])", "'%%5d'.format([%s])", "%s", "[%s].sum()", "[%s, 1].max()", "[%s, 'a'].isSorted()", "[%s].join()", "['a', %s].join(', ')", "[%s].sort()",
-	"%s in [1]", "1 in [%s]", "object[%s]", "object.spec.containers[%s]", "[1][%s]", "{'a': 1}[%s]", "[1, 2].slice(%s, 1)", "lists.range(%s)"}
+var macros = []string{"%s.all(x, x == 1)", "%s.exists(x, x)", "%s.exists_one(x, x == 1)", "%s.map(x, x.a)",
+	"%s.filter(x, x > 1)", "%s.all(k, v, v.a)",
+	"%s.transformMapEntry(k, v, {v: k})", "%s.transformMap(k, v, v.a)", "%s.transformList(k, v, v + 1)",
+	"%s.sortBy(x, x)", "has(%s.a.b)", "%s.a", "%s.?a.b", "[?%s]", "{?'a': %s}",
+	"{%s: 1}", "%s.optMap(x, x.a)", "%s.optFlatMap(x, x)", "'%%s'.format([%s])", "'%%d'.format([%s])",
+	"'%%x'.format([%s])", "'%%e'.format([%s])", "'%%f'.format([%s])", "'%%b'.format([%s])",
+	"'%%o'.format([%s])", "'%%.3f'.format([%s])", "'%%5d'.format([%s])", "%s", "[%s].sum()", "[%s, 1].max()",
+	"[%s, 'a'].isSorted()", "[%s].join()", "['a', %s].join(', ')", "[%s].sort()",
+	"%s in [1]", "1 in [%s]", "object[%s]", "object.spec.containers[%s]", "[1][%s]", "{'a': 1}[%s]",
+	"[1, 2].slice(%s, 1)", "lists.range(%s)"}
 
 // failures calls visit with each way in which an expression of the environment fails.
 func failures(t *testing.T, visit func(expression, way, text string)) {
 	e := adhocEnv(t)
-	node := celtest.Parse(t, strings.Replace(celtest.PlainObject, `"replicas": 3`, `"names": ["a", {"b": 1}, 2], "lists": [["a"], {"b": 1}, 2], "replicas": 3`, 1))
+	node := celtest.Parse(t,
+		strings.Replace(celtest.PlainObject, `"replicas": 3`,
+			`"names": ["a", {"b": 1}, 2], "lists": [["a"], {"b": 1}, 2], "replicas": 3`, 1))
 	tried := map[string]bool{}
 	try := func(expression string) {
 		if expression == "" || tried[expression] {

@@ -48,7 +48,8 @@ func TestBreaker(t *testing.T) {
 		now := start.Add(time.Duration(c.at) * time.Second)
 		probe, err := b.Admit(now)
 		var open *OpenError
-		if errors.As(err, &open) != (c.refused > 0) || open != nil && open.Wait != time.Duration(c.refused-1)*time.Second {
+		if errors.As(err, &open) != (c.refused > 0) || open != nil &&
+			open.Wait != time.Duration(c.refused-1)*time.Second {
 			t.Fatalf("%d: got %v", i, err)
 		}
 		if b.IsOpen(now) != (c.refused > 0) {

@@ -124,7 +124,8 @@ func (s *stream) Close() error {
 	return err
 }
 
-func (c *client) open(ctx context.Context, method, target string, body []byte, contentType string) (*http.Response, error) {
+func (c *client) open(ctx context.Context, method, target string, body []byte,
+	contentType string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+target, bytes.NewReader(body))
 	if err != nil {
 		return nil, err

@@ -38,10 +38,11 @@ type Watcher struct {
 	problem    atomic.Pointer[string] // why nothing, or not the newest, is in force; nil if all is well
 	said       map[string]bool        // problems of objects that are in the log
 	translated time.Time
-	noticed    atomic.Int64 // when the first change that is not in force came, in nanoseconds of Unix time; 0: there is none
-	lag        atomic.Int64 // nanoseconds from there until it was in force, of the last change
-	rechecked  atomic.Bool  // listeners take requests, or none, since the last translation
-	isDue      bool         // statuses have changed since
+	// when the first change that is not in force came, in nanoseconds of Unix time; 0: there is none
+	noticed   atomic.Int64
+	lag       atomic.Int64 // nanoseconds from there until it was in force, of the last change
+	rechecked atomic.Bool  // listeners take requests, or none, since the last translation
+	isDue     bool         // statuses have changed since
 }
 
 // New returns a Watcher, which watches nothing yet.
@@ -49,13 +50,15 @@ func New(o Options) (*Watcher, error) {
 	c := newClient(&o)
 	w := &Watcher{options: o, client: c, changed: make(chan struct{}, 1), said: map[string]bool{}}
 	w.translator = ingress.New(ingress.Options{
-		Controller: o.Controller, GatewayClass: o.GatewayClass, Pool: o.Pool, Published: o.Published, Service: o.Service,
+		Controller: o.Controller, GatewayClass: o.GatewayClass, Pool: o.Pool, Published: o.Published,
+		Service: o.Service,
 	})
 	var err error
-	if w.states, err = state.NewManager(state.Options{Log: o.Log, Liveness: o.Liveness, Read: func(schema.GroupVersionKind) {
-		w.noticed.CompareAndSwap(0, time.Now().UnixNano())
-		w.notice()
-	}}); err != nil {
+	if w.states, err = state.NewManager(state.Options{Log: o.Log, Liveness: o.Liveness,
+		Read: func(schema.GroupVersionKind) {
+			w.noticed.CompareAndSwap(0, time.Now().UnixNano())
+			w.notice()
+		}}); err != nil {
 		return nil, err
 	}
 	w.read = collections{sourcesOf(o.Namespaces), o.Log}
@@ -88,8 +91,8 @@ func (w *Watcher) Activities() map[string]state.Activity {
 	return all
 }
 
-// Age is how long ago the API server last showed that what was read of it is right, of the kind of which that was longest
-// ago; 0 before anything was read.
+// Age is how long ago the API server last showed that what was read of it is right, of the kind of which that was
+// longest ago; 0 before anything was read.
 func (w *Watcher) Age() (oldest time.Duration) {
 	for _, one := range w.states.Activities() {
 		oldest = max(oldest, one.Age)
@@ -97,8 +100,8 @@ func (w *Watcher) Age() (oldest time.Duration) {
 	return oldest
 }
 
-// Overdue returns which objects may be old, since nothing shows that they are right; nil if there are none. They stay in
-// force.
+// Overdue returns which objects may be old, since nothing shows that they are right; nil if there are none. They stay
+// in force.
 func (w *Watcher) Overdue() error { return w.states.Overdue() }
 
 // Lag is how long the last change took from its event until it was in force; 0 before the first one.
@@ -178,11 +181,13 @@ func (w *Watcher) translate() {
 			reason := fmt.Sprintf("what the objects of the cluster come to cannot be brought into force: %s", err)
 			w.problem.Store(&reason)
 			w.noticed.CompareAndSwap(0, noticed)
-			w.options.Log.Error("the routes of the cluster cannot be brought into force, those before stay", "cause", err)
+			w.options.Log.Error("the routes of the cluster cannot be brought into force, those before stay", "cause",
+				err)
 			time.AfterFunc(again, w.notice) // what is in the way, such as a socket, may be gone then
 			return
 		}
-		w.options.Log.Debug("the routes of the cluster are in force", "listeners", len(out.Table.Listeners), "routes", len(out.Table.Routes))
+		w.options.Log.Debug("the routes of the cluster are in force", "listeners", len(out.Table.Listeners), "routes",
+			len(out.Table.Routes))
 	}
 	w.applied = out.Table
 	w.problem.Store(nil)

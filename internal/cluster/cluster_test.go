@@ -140,11 +140,13 @@ func TestWatch(t *testing.T) {
 	s.Put("/apis/discovery.k8s.io/v1/namespaces/ns/endpointslices/app", slice("10.0.0.2"))
 	until(t, "the other endpoint is in force", func() bool { return r.serves("/a", "10.0.0.2:8080") })
 	s.Put(routesPath+"r", route("r", "/b", 2))
-	until(t, "the changed route is in force", func() bool { return r.serves("/b", "10.0.0.2:8080") && !r.serves("/a", "10.0.0.2:8080") })
+	until(t, "the changed route is in force",
+		func() bool { return r.serves("/b", "10.0.0.2:8080") && !r.serves("/a", "10.0.0.2:8080") })
 	until(t, "the status is of the new generation", func() bool { return isAccepted(s.Get(routesPath+"r"), 2) })
 	s.Put(routesPath+"r", route("r", "/b", 2)) // somebody else takes the status out
 	until(t, "the status is there again", func() bool { return isAccepted(s.Get(routesPath+"r"), 2) })
-	if a := r.Activities()["HTTPRoute"]; a.Lists != 1 || a.Events < 2 || a.LastEvent.IsZero() || r.Activities()["Gateway"].Lists != 1 || r.Lag() <= 0 {
+	if a := r.Activities()["HTTPRoute"]; a.Lists != 1 || a.Events < 2 || a.LastEvent.IsZero() ||
+		r.Activities()["Gateway"].Lists != 1 || r.Lag() <= 0 {
 		t.Errorf("what was read is %+v, with a lag of %s", r.Activities(), r.Lag())
 	}
 	s.Remove(routesPath + "r")
@@ -161,8 +163,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestUnservedListener: the status of a Gateway says that a listener takes no requests, and that it takes some again, although no
-// object has changed.
+// TestUnservedListener: the status of a Gateway says that a listener takes no requests, and that it takes some again,
+// although no object has changed.
 func TestUnservedListener(t *testing.T) {
 	s := clustertest.New(t)
 	fill(s)
@@ -179,7 +181,8 @@ func TestUnservedListener(t *testing.T) {
 		unserved map[string]string
 		parts    []string
 	}{
-		{map[string]string{"ns/gw/http": "in use"}, []string{`"reason":"PortUnavailable"`, `"reason":"Pending"`, `"message":"in use"`}},
+		{map[string]string{"ns/gw/http": "in use"}, []string{`"reason":"PortUnavailable"`, `"reason":"Pending"`,
+			`"message":"in use"`}},
 		{nil, []string{`"reason":"Accepted"`, `"reason":"Programmed"`}},
 	} {
 		r.mu.Lock()
@@ -195,7 +198,8 @@ func TestUnservedListener(t *testing.T) {
 
 func isAccepted(object map[string]any, generation int) bool {
 	text, _ := json.Marshal(object["status"])
-	return strings.Contains(string(text), `"Accepted"`) && strings.Contains(string(text), fmt.Sprintf(`"observedGeneration":%d`, generation))
+	return strings.Contains(string(text), `"Accepted"`) &&
+		strings.Contains(string(text), fmt.Sprintf(`"observedGeneration":%d`, generation))
 }
 
 // TestLosingTheAPIServer: what was read stays in force, and changes of the time without it come into force afterwards.
@@ -237,7 +241,8 @@ func TestDefinitionThatAppears(t *testing.T) {
 	s.Fail(false, "/httproutes")
 	fill(s)
 	r := start(t, s, "a")
-	until(t, "the Gateway is in force without routes", func() bool { return r.table() != nil && len(r.table().Listeners) == 1 })
+	until(t, "the Gateway is in force without routes",
+		func() bool { return r.table() != nil && len(r.table().Listeners) == 1 })
 	if len(r.table().Routes) > 0 {
 		t.Error("there are routes")
 	}
@@ -259,7 +264,8 @@ func TestOneWriter(t *testing.T) {
 	a.stop()
 	s.Put(routesPath+"r", route("r", "/b", 2))
 	until(t, "b writes", func() bool { return b.writer.leads() && isAccepted(s.Get(routesPath+"r"), 2) })
-	if holder := s.Get("/apis/coordination.k8s.io/v1/namespaces/ns/leases/lease")["spec"].(map[string]any)["holderIdentity"]; holder != "b" {
+	if holder := s.Get(
+		"/apis/coordination.k8s.io/v1/namespaces/ns/leases/lease")["spec"].(map[string]any)["holderIdentity"]; holder != "b" {
 		t.Errorf("the holder of the Lease is %v", holder)
 	}
 }
@@ -274,7 +280,8 @@ func TestRefusedTable(t *testing.T) {
 	r.refuse = errors.New("no socket")
 	r.mu.Unlock()
 	s.Put(routesPath+"r", route("r", "/b", 2))
-	until(t, "the reason is known", func() bool { return r.Ready() != nil && strings.Contains(r.Ready().Error(), "no socket") })
+	until(t, "the reason is known",
+		func() bool { return r.Ready() != nil && strings.Contains(r.Ready().Error(), "no socket") })
 	r.mu.Lock()
 	r.refuse = nil
 	r.mu.Unlock()
@@ -290,8 +297,9 @@ func (noAccount) Authorize(*http.Request) error { return nil }
 
 func (noAccount) Refused() bool { return false }
 
-// TestDeadConnection: connections that carry nothing any more are noticed though neither end closes them. What has changed
-// meanwhile is in force then, and nothing is listed anew. The age says since when nothing is heard of the API server.
+// TestDeadConnection: connections that carry nothing any more are noticed though neither end closes them. What has
+// changed meanwhile is in force then, and nothing is listed anew. The age says since when nothing is heard of the API
+// server.
 func TestDeadConnection(t *testing.T) {
 	s := clustertest.New(t)
 	fill(s)

@@ -14,7 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/state"
 )
 
-// How long a Lease lasts, how often it is renewed or asked for, and how long this may take: as of client-go's elections.
+// How long a Lease lasts, how often it is renewed or asked for, and how long this may take: as of client-go's
+// elections.
 const (
 	leaseSeconds = 15
 	renewPeriod  = 2 * time.Second
@@ -23,8 +24,8 @@ const (
 	leaseMargin = 5 * time.Second
 )
 
-// election finds the one gateway of several that writes, by a Lease. Clocks need not agree: a Lease is over if its holder
-// has not changed it for as long as it lasts, by the clock of whoever looks.
+// election finds the one gateway of several that writes, by a Lease. Clocks need not agree: a Lease is over if its
+// holder has not changed it for as long as it lasts, by the clock of whoever looks.
 type election struct {
 	client  *client
 	options Options
@@ -36,7 +37,8 @@ type election struct {
 }
 
 func newElection(c *client, o Options) election {
-	return election{client: c, options: o, path: "/apis/coordination.k8s.io/v1/namespaces/" + o.Lease.Namespace + "/leases"}
+	return election{client: c, options: o, path: "/apis/coordination.k8s.io/v1/namespaces/" + o.Lease.Namespace +
+		"/leases"}
 }
 
 // leads reports whether this gateway writes.
@@ -50,13 +52,15 @@ func (e *election) run(ctx context.Context, won func()) {
 		err := e.ask(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil && err.Error() != failure:
-			e.options.Log.Warn("the Lease of the gateway that writes statuses cannot be read or written", "lease", e.options.Lease.String(), "cause", err)
+			e.options.Log.Warn("the Lease of the gateway that writes statuses cannot be read or written", "lease",
+				e.options.Lease.String(), "cause", err)
 			failure = err.Error()
 		case err == nil:
 			failure = ""
 		}
 		if leads := e.leads(); leads != led {
-			e.options.Log.Info("the gateway that writes statuses has changed", "lease", e.options.Lease.String(), "isThisOne", leads)
+			e.options.Log.Info("the gateway that writes statuses has changed", "lease", e.options.Lease.String(),
+				"isThisOne", leads)
 			if leads {
 				won()
 			}
@@ -78,11 +82,16 @@ func (e *election) ask(ctx context.Context) error {
 		return err
 	}
 	if lease == nil {
-		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: e.options.Lease.Name, Namespace: e.options.Lease.Namespace}}
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: e.options.Lease.Name,
+			Namespace: e.options.Lease.Namespace}}
 	}
 	e.look(&lease.Spec, asked)
 	holder := value(lease.Spec.HolderIdentity)
-	if isFree := holder == "" || asked.After(e.seenAt.Add(time.Duration(value(lease.Spec.LeaseDurationSeconds))*time.Second)); holder != e.options.Identity && !isFree {
+	if isFree := holder == "" ||
+		asked.After(
+			e.seenAt.Add(
+				time.Duration(value(lease.Spec.LeaseDurationSeconds))*time.Second)); holder != e.options.Identity &&
+		!isFree {
 		e.until.Store(0)
 		return nil
 	}
@@ -91,7 +100,8 @@ func (e *election) ask(ctx context.Context) error {
 		transitions := value(lease.Spec.LeaseTransitions) + 1
 		lease.Spec.AcquireTime, lease.Spec.LeaseTransitions = &now, &transitions
 	}
-	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &e.options.Identity, &seconds, &now
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &e.options.Identity, &seconds,
+		&now
 	isWritten, err := e.write(ctx, lease)
 	if err != nil {
 		return err
@@ -106,7 +116,8 @@ func (e *election) ask(ctx context.Context) error {
 
 // look notes when the Lease was seen to change.
 func (e *election) look(spec *coordinationv1.LeaseSpec, at time.Time) {
-	if e.seenAt.IsZero() || value(e.seen.HolderIdentity) != value(spec.HolderIdentity) || !e.seen.RenewTime.Equal(spec.RenewTime) {
+	if e.seenAt.IsZero() || value(e.seen.HolderIdentity) != value(spec.HolderIdentity) ||
+		!e.seen.RenewTime.Equal(spec.RenewTime) {
 		e.seen, e.seenAt = *spec, at
 	}
 }
@@ -126,13 +137,15 @@ func (e *election) release(ctx context.Context) {
 	nobody, second := "", int32(1)
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &nobody, &second
 	if _, err := e.write(ctx, lease); err != nil {
-		e.options.Log.Warn("the Lease cannot be given back: others wait for its end", "lease", e.options.Lease.String(), "cause", err)
+		e.options.Log.Warn("the Lease cannot be given back: others wait for its end", "lease", e.options.Lease.String(),
+			"cause", err)
 	}
 }
 
 // read returns the Lease; nil if there is none.
 func (e *election) read(ctx context.Context) (*coordinationv1.Lease, error) {
-	answer, err := e.client.Send(ctx, state.Request{Method: http.MethodGet, Target: e.path + "/" + e.options.Lease.Name, Limit: maxAnswer})
+	answer, err := e.client.Send(ctx, state.Request{Method: http.MethodGet, Target: e.path + "/" + e.options.Lease.Name,
+		Limit: maxAnswer})
 	switch {
 	case err != nil:
 		return nil, err

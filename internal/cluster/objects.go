@@ -62,7 +62,8 @@ func sourcesOf(namespaces []string) []source {
 			}
 			path := k.Path(n)
 			all = append(all, source{kind: k, Source: state.Source{
-				Name: path, Path: path, Query: k.Query, Kind: schema.GroupVersionKind{Group: k.Group, Version: k.Versions[0], Kind: k.Kind},
+				Name: path, Path: path, Query: k.Query,
+				Kind:       schema.GroupVersionKind{Group: k.Group, Version: k.Versions[0], Kind: k.Kind},
 				IsOptional: k.IsOptional, MaxObjects: maxObjects, MaxBytes: maxBytes,
 			}})
 		}
@@ -70,8 +71,8 @@ func sourcesOf(namespaces []string) []source {
 	return all
 }
 
-// snapshot returns all objects, once all collections have been read, and whether more than statuses has changed since the
-// last one.
+// snapshot returns all objects, once all collections have been read, and whether more than statuses has changed since
+// the last one.
 func (c *collections) snapshot(states *state.Manager) (all *ingress.Objects, isNew bool, err error) {
 	all = &ingress.Objects{}
 	for i := range c.sources {

@@ -32,11 +32,11 @@ type Options struct {
 	// Lease is the Lease of the gateway that writes statuses, and Identity the name of this one in it.
 	Lease    types.NamespacedName
 	Identity string
-	// Apply brings a table into force. It is called by one goroutine, and not with two tables that are equal one after the
-	// other. An error leaves the table before in force.
+	// Apply brings a table into force. It is called by one goroutine, and not with two tables that are equal one after
+	// the other. An error leaves the table before in force.
 	Apply func(*routing.Table) error
-	// Unserved returns the listeners of the table in force that take no requests, by their names, and why. The map must not
-	// be changed. Recheck says that it may be another one.
+	// Unserved returns the listeners of the table in force that take no requests, by their names, and why. The map must
+	// not be changed. Recheck says that it may be another one.
 	Unserved func() map[string]string
 	Log      *slog.Logger
 }

@@ -40,11 +40,12 @@ type writer struct {
 }
 
 func newWriter(c *client, o Options, stale func()) *writer {
-	return &writer{client: c, options: o, election: newElection(c, o), stale: stale, wakeUp: make(chan struct{}, 1), done: map[string]string{}}
+	return &writer{client: c, options: o, election: newElection(c, o), stale: stale, wakeUp: make(chan struct{}, 1),
+		done: map[string]string{}}
 }
 
-// want says which statuses objects are to have from now on. Those of Gateways and what they are made of come before those of
-// routes, of which there are many more.
+// want says which statuses objects are to have from now on. Those of Gateways and what they are made of come before
+// those of routes, of which there are many more.
 func (w *writer) want(all []ingress.Status) {
 	var changed []ingress.Status
 	for _, isRoute := range []bool{false, true} {
@@ -153,7 +154,9 @@ func (w *writer) write(ctx context.Context, s *ingress.Status) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	answer, err := w.client.send(ctx, state.Request{Method: http.MethodPatch, Target: target + "?fieldManager=admission-gateway", Body: body, Limit: maxAnswer}, contentMerge)
+	answer, err := w.client.send(ctx,
+		state.Request{Method: http.MethodPatch, Target: target + "?fieldManager=admission-gateway", Body: body,
+			Limit: maxAnswer}, contentMerge)
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
@@ -168,7 +171,8 @@ func (w *writer) write(ctx context.Context, s *ingress.Status) bool {
 	case answer.Code == http.StatusConflict, answer.Code == http.StatusNotFound:
 		return true // the object is another one by now, which the watch will bring
 	}
-	w.options.Log.Warn("a status cannot be written", "target", target, "code", answer.Code, "answer", short(answer.Body))
+	w.options.Log.Warn("a status cannot be written", "target", target, "code", answer.Code, "answer",
+		short(answer.Body))
 	return answer.Code < http.StatusInternalServerError && answer.Code != http.StatusTooManyRequests
 }
 
@@ -178,8 +182,8 @@ func short(body []byte) string {
 	return string(body[:min(len(body), most)])
 }
 
-// patchOf returns the merge patch that gives an object of a version its status. A field that the new status does not have is
-// taken out.
+// patchOf returns the merge patch that gives an object of a version its status. A field that the new status does not
+// have is taken out.
 func patchOf(s *ingress.Status) ([]byte, error) {
 	text, err := json.Marshal(s.Value)
 	if err != nil {

@@ -2,8 +2,8 @@ package compress
 
 import "github.com/valyala/fasthttp"
 
-// Append appends the bytes of an answer, encoded. It reports false if that saves nothing, or if too many answers are being
-// encoded: fasthttp encodes as many at a time as there are processors.
+// Append appends the bytes of an answer, encoded. It reports false if that saves nothing, or if too many answers are
+// being encoded: fasthttp encodes as many at a time as there are processors.
 func Append(dst, src []byte, c Coding) ([]byte, bool) {
 	start := len(dst)
 	switch c {

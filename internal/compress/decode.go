@@ -56,7 +56,8 @@ func NewReader(from io.Reader, encoding []byte) (io.ReadCloser, error) {
 	case "br":
 		return brotli.NewReader(from), nil
 	case "zstd":
-		d, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
+		d, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow),
+			zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, err
 		}

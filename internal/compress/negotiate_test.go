@@ -52,13 +52,15 @@ const revision = "0123abcd"
 
 // TestMarks: an ETag that a client names again is the backend's, in a head that is parsed again, too.
 func TestMarks(t *testing.T) {
-	for etag, want := range map[string]string{`"a"`: `"a-gateway-br"`, `""`: `"-gateway-br"`, `W/"a"`: `W/"a"`, `a`: `a`, `"`: `"`} {
+	for etag, want := range map[string]string{`"a"`: `"a-gateway-br"`, `""`: `"-gateway-br"`, `W/"a"`: `W/"a"`,
+		`a`: `a`, `"`: `"`} {
 		if got := string(Mark([]byte(etag), Variant{Coding: Brotli})); got != want {
 			t.Errorf("%s is marked as %s, want %s", etag, got, want)
 		}
 	}
 	for v, want := range map[Variant]string{
-		{}: `"a"`, {Revision: revision}: `"a-gateway-0123abcd"`, {Revision: revision, Coding: Gzip}: `"a-gateway-0123abcd-gzip"`,
+		{}: `"a"`, {Revision: revision}: `"a-gateway-0123abcd"`,
+		{Revision: revision, Coding: Gzip}: `"a-gateway-0123abcd-gzip"`,
 	} {
 		if got := string(Mark([]byte(`"a"`), v)); got != want {
 			t.Errorf("%v is marked as %s, want %s", v, got, want)
@@ -69,13 +71,16 @@ func TestMarks(t *testing.T) {
 		variant           Variant
 	}{
 		{"If-None-Match", `"a-gateway-gzip"`, `"a"`, Variant{"", Gzip}},
-		{"If-None-Match", `"a-gateway-gzip", W/"b", "c-gateway-gzip" , "-gateway-gzip"`, `"a", W/"b", "c" , ""`, Variant{"", Gzip}},
+		{"If-None-Match", `"a-gateway-gzip", W/"b", "c-gateway-gzip" , "-gateway-gzip"`, `"a", W/"b", "c" , ""`,
+			Variant{"", Gzip}},
 		{"If-None-Match", `"a-gateway-zstd","b"`, `"a","b"`, Variant{"", Zstd}},
 		{"If-None-Match", `"a-gzip", "a-gateway-lz4"`, `"a-gzip", "a-gateway-lz4"`, Variant{}},
 		{"If-None-Match", `"a-gateway-0123abcd"`, `"a"`, Variant{revision, Identity}},
 		{"If-None-Match", `"a-gateway-gateway-0123abcd-br"`, `"a-gateway"`, Variant{revision, Brotli}},
-		{"If-None-Match", `"a-gateway-ffff0000-br", "b-gateway-ffff0000"`, `"a-gateway-ffff0000-br", "b-gateway-ffff0000"`, Variant{}},
-		{"If-None-Match", `"a-gateway-0123abcdbr", "a-gateway-0123abcd-", "a-gateway-`, `"a-gateway-0123abcdbr", "a-gateway-0123abcd-", "a-gateway-`, Variant{}},
+		{"If-None-Match", `"a-gateway-ffff0000-br", "b-gateway-ffff0000"`,
+			`"a-gateway-ffff0000-br", "b-gateway-ffff0000"`, Variant{}},
+		{"If-None-Match", `"a-gateway-0123abcdbr", "a-gateway-0123abcd-", "a-gateway-`,
+			`"a-gateway-0123abcdbr", "a-gateway-0123abcd-", "a-gateway-`, Variant{}},
 		{"If-None-Match", `*`, `*`, Variant{}},
 		{"If-Match", `"a-gateway-br"`, `"a"`, Variant{}},
 		{"If-Match", `"a-gateway-ffff0000-br", "b-gateway-0123abcd"`, `"a", "b"`, Variant{}},

@@ -42,9 +42,9 @@ func Mark(etag []byte, v Variant) []byte {
 	return append(marked, '"')
 }
 
-// Unmark takes the marks off the ETags in a client's If-Match and If-None-Match, in place. It returns the variant that the
-// last mark in If-None-Match names. What another revision edited is not what a client would get now: such a mark stays in
-// If-None-Match, where the ETag matches nothing then.
+// Unmark takes the marks off the ETags in a client's If-Match and If-None-Match, in place. It returns the variant that
+// the last mark in If-None-Match names. What another revision edited is not what a client would get now: such a mark
+// stays in If-None-Match, where the ETag matches nothing then.
 func Unmark(head *message.Head, revision string) Variant {
 	if !head.Has(message.FieldIfMatch) && !head.Has(message.FieldIfNoneMatch) {
 		return Variant{}
@@ -68,8 +68,8 @@ func Unmark(head *message.Head, revision string) Variant {
 	return found
 }
 
-// without takes the marks that are taken out of the value of a header line. Blanks fill its place in the head up, so that the
-// head can be parsed once more.
+// without takes the marks that are taken out of the value of a header line. Blanks fill its place in the head up, so
+// that the head can be parsed once more.
 func without(value []byte, takes func(Variant) bool) []byte {
 	left := value
 	for from := 0; ; {

@@ -14,13 +14,15 @@ func TestAuditDefaults(t *testing.T) {
 		t.Fatal(problem)
 	}
 	a := c.Telemetry.Audit
-	if filepath.Base(a.Log.Path) != "audit.log" || !filepath.IsAbs(a.Log.Path) || !filepath.IsAbs(a.Webhook.Kubeconfig) {
+	if filepath.Base(a.Log.Path) != "audit.log" || !filepath.IsAbs(a.Log.Path) ||
+		!filepath.IsAbs(a.Webhook.Kubeconfig) {
 		t.Errorf("files are not beside the configuration: %s, %s", a.Log.Path, a.Webhook.Kubeconfig)
 	}
 	want := defaultAudit()
 	log, hook := defaultAuditLog(), defaultAuditWebhook()
 	log.Path, hook.Kubeconfig = a.Log.Path, a.Webhook.Kubeconfig
-	if *a.Log != log || *a.Webhook != hook || a.Mode != want.Mode || a.QueueBytes != want.QueueBytes || a.MaxEventBytes != want.MaxEventBytes {
+	if *a.Log != log || *a.Webhook != hook || a.Mode != want.Mode || a.QueueBytes != want.QueueBytes ||
+		a.MaxEventBytes != want.MaxEventBytes {
 		t.Errorf("%+v %+v %+v", a, a.Log, a.Webhook)
 	}
 }

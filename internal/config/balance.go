@@ -10,7 +10,8 @@ type Balance struct {
 	// ResolvePeriodSeconds is how often the host names of Endpoints are looked up; each of their addresses is a server.
 	// 0 means that a name is one server, looked up for each connection, as localhost always is.
 	ResolvePeriodSeconds Seconds `json:"resolvePeriodSeconds"`
-	// MaxConnectionsPerEndpoint is the largest number of connections to one server; 0 means no bound but MaxConnections.
+	// MaxConnectionsPerEndpoint is the largest number of connections to one server; 0 means no bound but
+	// MaxConnections.
 	MaxConnectionsPerEndpoint int32 `json:"maxConnectionsPerEndpoint"`
 	// MaxPendingRequests is how many requests may wait for a connection at a time.
 	MaxPendingRequests int32 `json:"maxPendingRequests"`
@@ -29,8 +30,8 @@ type Balance struct {
 
 // Ejection is when a server that fails is passed over. One that has no other beside it never is.
 type Ejection struct {
-	// ConsecutiveFailures are how often it must fail in a row: it cannot be reached, is silent, breaks off, gives no valid
-	// HTTP, or, of a plain backend, answers 502, 503 or 504. 0 means that no server is ever passed over.
+	// ConsecutiveFailures are how often it must fail in a row: it cannot be reached, is silent, breaks off, gives no
+	// valid HTTP, or, of a plain backend, answers 502, 503 or 504. 0 means that no server is ever passed over.
 	ConsecutiveFailures int32 `json:"consecutiveFailures"`
 	// BaseSeconds is how long the first ejection lasts. Each further one lasts longer by as much, up to MaxSeconds.
 	BaseSeconds Seconds `json:"baseSeconds"`

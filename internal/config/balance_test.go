@@ -27,7 +27,8 @@ func TestBalance(t *testing.T) {
   healthCheck: {path: /readyz}
   circuitBreaker: {}
 `, func(b *Balance) {
-			b.HealthCheck = &HealthCheck{Path: "/readyz", PeriodSeconds: 10, TimeoutSeconds: 2, UnhealthyThreshold: 3, HealthyThreshold: 2}
+			b.HealthCheck = &HealthCheck{Path: "/readyz", PeriodSeconds: 10, TimeoutSeconds: 2, UnhealthyThreshold: 3,
+				HealthyThreshold: 2}
 			b.CircuitBreaker = &CircuitBreaker{ConsecutiveFailures: 20, OpenSeconds: 5, MaxOpenSeconds: 60}
 		}},
 		"everything": {`
@@ -42,8 +43,9 @@ func TestBalance(t *testing.T) {
 `, func(b *Balance) {
 			*b = Balance{
 				ResolvePeriodSeconds: 5, MaxConnectionsPerEndpoint: 100, MaxPendingRequests: 10,
-				Ejection:         Ejection{ConsecutiveFailures: 3, BaseSeconds: 20, MaxSeconds: 60, MaxEjectedPercent: 100},
-				HealthCheck:      &HealthCheck{Path: "/healthz?verbose", PeriodSeconds: 5, TimeoutSeconds: 5, UnhealthyThreshold: 1, HealthyThreshold: 1, ExpectedStatus: 204},
+				Ejection: Ejection{ConsecutiveFailures: 3, BaseSeconds: 20, MaxSeconds: 60, MaxEjectedPercent: 100},
+				HealthCheck: &HealthCheck{Path: "/healthz?verbose", PeriodSeconds: 5, TimeoutSeconds: 5,
+					UnhealthyThreshold: 1, HealthyThreshold: 1, ExpectedStatus: 204},
 				Retries:          Retries{BudgetPercent: 10, MinPerSecond: 1},
 				SlowStartSeconds: 30,
 				CircuitBreaker:   &CircuitBreaker{ConsecutiveFailures: 2, OpenSeconds: 90, MaxOpenSeconds: 90},
@@ -101,8 +103,10 @@ func TestBalanceProblems(t *testing.T) {
 
 func TestHosts(t *testing.T) {
 	for host, want := range map[string]bool{
-		"a": true, "A.example.com.": true, "my_service": true, "127.0.0.1": true, "::1": true, "fe80::1%eth0": true, "1a-b.c": true, strings.Repeat("a", 63): true,
-		"": false, ".": false, "a..b": false, "]": false, "a b": false, "a:b": false, "a~": false, "ä": false, strings.Repeat("a", 64): false,
+		"a": true, "A.example.com.": true, "my_service": true, "127.0.0.1": true, "::1": true, "fe80::1%eth0": true,
+		"1a-b.c": true, strings.Repeat("a", 63): true,
+		"": false, ".": false, "a..b": false, "]": false, "a b": false, "a:b": false, "a~": false, "ä": false,
+		strings.Repeat("a", 64):         false,
 		strings.Repeat("a.", 127) + "a": false,
 	} {
 		if got := isHost(host); got != want {

@@ -150,13 +150,15 @@ func (v *validator) bundle(path string, b *Bundle) {
 	v.within(path+".minDelaySeconds", b.MinDelaySeconds, 1, maxSeconds)
 	v.within(path+".maxDelaySeconds", b.MaxDelaySeconds, 1, maxSeconds)
 	if b.MaxDelaySeconds < b.MinDelaySeconds {
-		v.check(path+".maxDelaySeconds", fmt.Sprintf("must be greater than or equal to `%s.minDelaySeconds`, which is %d", path, b.MinDelaySeconds))
+		v.check(path+".maxDelaySeconds",
+			fmt.Sprintf("must be greater than or equal to `%s.minDelaySeconds`, which is %d", path, b.MinDelaySeconds))
 	}
 	v.within(path+".longPollingSeconds", b.LongPollingSeconds, 0, 3600)
 	v.within(path+".timeoutSeconds", b.TimeoutSeconds, 1, 3600)
 	v.within(path+".maxStalenessSeconds", b.MaxStalenessSeconds, 0, maxSeconds)
 	if least := b.MaxDelaySeconds + b.LongPollingSeconds; b.MaxStalenessSeconds > 0 && b.MaxStalenessSeconds <= least {
-		v.check(path+".maxStalenessSeconds", fmt.Sprintf("must be greater than %d, after which the server is asked again", least))
+		v.check(path+".maxStalenessSeconds",
+			fmt.Sprintf("must be greater than %d, after which the server is asked again", least))
 	}
 	if !slices.Contains(regoVersions, b.RegoVersion) {
 		v.check(path+".regoVersion", notOneOf(string(b.RegoVersion), regoVersions))
@@ -194,7 +196,8 @@ func (v *validator) bundleServer(path string, b *Bundle) {
 		field string
 		set   bool
 	}{
-		{"tokenFile", b.TokenFile != ""}, {"longPollingSeconds", b.LongPollingSeconds > 0}, {"persistFile", b.PersistFile != ""},
+		{"tokenFile", b.TokenFile != ""}, {"longPollingSeconds", b.LongPollingSeconds > 0},
+		{"persistFile", b.PersistFile != ""},
 	} {
 		if one.set {
 			v.check(path+"."+one.field, fmt.Sprintf("must not be set where `%s.file` is", path))
@@ -224,7 +227,8 @@ func (v *validator) bundleSigning(path string, s *BundleSigning) {
 	}
 	for i, pattern := range s.ExcludeFiles {
 		if _, err := filepath.Match(pattern, ""); err != nil || pattern == "" {
-			v.check(fmt.Sprintf("%s.excludeFiles[%d]", path, i), fmt.Sprintf("must be a pattern of files, not '%s'", pattern))
+			v.check(fmt.Sprintf("%s.excludeFiles[%d]", path, i),
+				fmt.Sprintf("must be a pattern of files, not '%s'", pattern))
 		}
 	}
 }

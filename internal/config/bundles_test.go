@@ -14,19 +14,25 @@ func TestBundles(t *testing.T) {
 		setting string
 		want    func(b *Bundle)
 	}{
-		{"{name: a, url: 'http://bundles.example.com/a.tar.gz'}", func(b *Bundle) { b.URL = "http://bundles.example.com/a.tar.gz" }},
+		{"{name: a, url: 'http://bundles.example.com/a.tar.gz'}",
+			func(b *Bundle) { b.URL = "http://bundles.example.com/a.tar.gz" }},
 		{"{name: a, url: 'oci://registry.example.com:5000/team/policies-a:v1.0', user: u, tokenFile: /etc/token, tls: {caFile: /etc/ca.crt}}", func(b *Bundle) {
-			b.URL, b.User, b.TokenFile, b.TLS = "oci://registry.example.com:5000/team/policies-a:v1.0", "u", "/etc/token", &UpstreamTLS{CAFile: "/etc/ca.crt"}
+			b.URL, b.User, b.TokenFile, b.TLS = "oci://registry.example.com:5000/team/policies-a:v1.0", "u",
+				"/etc/token", &UpstreamTLS{CAFile: "/etc/ca.crt"}
 		}},
-		{"{name: a, file: /etc/a.tar.gz, maxStalenessSeconds: 600}", func(b *Bundle) { b.File, b.MaxStalenessSeconds = "/etc/a.tar.gz", 600 }},
+		{"{name: a, file: /etc/a.tar.gz, maxStalenessSeconds: 600}",
+			func(b *Bundle) { b.File, b.MaxStalenessSeconds = "/etc/a.tar.gz", 600 }},
 		{"{name: a, url: 'https://bundles.example.com/a?v=1', tokenFile: /etc/token, tls: {caFile: /etc/ca.crt}, minDelaySeconds: 5, maxDelaySeconds: 10, " +
 			"longPollingSeconds: 60, timeoutSeconds: 7, maxStalenessSeconds: 300, persistFile: /var/a.tar.gz, regoVersion: V0, maxBytes: 2048, " +
 			"maxUnpackedBytes: 4096, maxFiles: 3, signing: {keyID: k, scope: write, excludeFiles: ['*.md'], keys: [{name: k, algorithm: ES256, file: /etc/k.pem, scope: read}]}}",
 			func(b *Bundle) {
 				*b = Bundle{
-					URL: "https://bundles.example.com/a?v=1", TokenFile: "/etc/token", TLS: &UpstreamTLS{CAFile: "/etc/ca.crt"}, MinDelaySeconds: 5, MaxDelaySeconds: 10,
-					LongPollingSeconds: 60, TimeoutSeconds: 7, MaxStalenessSeconds: 300, PersistFile: "/var/a.tar.gz", RegoVersion: RegoV0, MaxBytes: 2048,
-					MaxUnpackedBytes: 4096, MaxFiles: 3, Signing: &BundleSigning{KeyID: "k", Scope: "write", ExcludeFiles: []string{"*.md"},
+					URL: "https://bundles.example.com/a?v=1", TokenFile: "/etc/token",
+					TLS: &UpstreamTLS{CAFile: "/etc/ca.crt"}, MinDelaySeconds: 5, MaxDelaySeconds: 10,
+					LongPollingSeconds: 60, TimeoutSeconds: 7, MaxStalenessSeconds: 300, PersistFile: "/var/a.tar.gz",
+					RegoVersion: RegoV0, MaxBytes: 2048,
+					MaxUnpackedBytes: 4096, MaxFiles: 3,
+					Signing: &BundleSigning{KeyID: "k", Scope: "write", ExcludeFiles: []string{"*.md"},
 						Keys: []BundleKey{{"k", "ES256", "/etc/k.pem", "read"}}},
 				}
 			}},
@@ -70,7 +76,8 @@ func TestBundleProblems(t *testing.T) {
 		"{" + u + ", regoVersion: V2}":                          ".regoVersion: must be 'V0' or 'V1', not 'V2'",
 		"{" + u + ", maxFiles: 0}":                              ".maxFiles: must be between 1 and 1048576, inclusive, not 0",
 		"{" + u + ", signing: {}}":                              ".signing.keys: Required value: must have at least one item",
-		"{" + u + ", signing: {keyID: k, keys: [{name: j, algorithm: RS256, file: f}]}}": ".signing.keyID: must be the name of one of `bundles[0].signing.keys`, not 'k'",
+		"{" + u +
+			", signing: {keyID: k, keys: [{name: j, algorithm: RS256, file: f}]}}": ".signing.keyID: must be the name of one of `bundles[0].signing.keys`, not 'k'",
 		"{" + u + ", signing: {keys: [{name: j, algorithm: none, file: f}]}}": ".signing.keys[0].algorithm: must be 'ES256', 'ES384', 'ES512', 'HS256', 'HS384', 'HS512', " +
 			"'PS256', 'PS384', 'PS512', 'RS256', 'RS384' or 'RS512', not 'none'",
 		"{" + u + ", signing: {keys: [{name: j, algorithm: RS256}]}}": ".signing.keys[0].file: Required value",

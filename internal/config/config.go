@@ -114,7 +114,8 @@ type Configuration struct {
 	stated Limits // without what is derived from the machine
 }
 
-// Hash is the SHA-256 of the configuration with its defaults and flags, without the contents of the files that it names.
+// Hash is the SHA-256 of the configuration with its defaults and flags, without the contents of the files that it
+// names.
 func (c *Configuration) Hash() string { return c.hash }
 
 // BackendConnections returns how many connections there may be to all upstreams of the configuration.
@@ -148,7 +149,8 @@ type Admin struct {
 	Profiling bool `json:"profiling"`
 }
 
-// AllowedHosts are the names that the listener answers to beside IP addresses and localhost: Hosts, and the host of Listen.
+// AllowedHosts are the names that the listener answers to beside IP addresses and localhost: Hosts, and the host of
+// Listen.
 func (a *Admin) AllowedHosts() []string {
 	host, _, err := net.SplitHostPort(a.Listen)
 	if err != nil || host == "" {
@@ -248,10 +250,11 @@ type Route struct {
 	// Undescribed is the upstream's setting of this name for the requests of this route; empty leaves the
 	// upstream's.
 	Undescribed Undescribed `json:"undescribed"`
-	// AbandonedWrites is the upstream's setting of this name for the requests of this route; empty leaves the upstream's.
+	// AbandonedWrites is the upstream's setting of this name for the requests of this route; empty leaves the
+	// upstream's.
 	AbandonedWrites AbandonedWrites `json:"abandonedWrites"`
-	// GRPC says that calls of gRPC may last: they are not subject to ResponseTimeoutSeconds and the like. By an upstream of
-	// the protocol HTTP2 they always may.
+	// GRPC says that calls of gRPC may last: they are not subject to ResponseTimeoutSeconds and the like. By an
+	// upstream of the protocol HTTP2 they always may.
 	GRPC bool `json:"grpc"`
 	// CORS says which scripts may read answers; nil leaves it to the backend.
 	CORS *CORS `json:"cors"`
@@ -261,11 +264,11 @@ type Route struct {
 type Limits struct {
 	// BodyBytes is the size of the largest request body.
 	BodyBytes int64 `json:"bodyBytes"`
-	// BodiesInFlightBytes bounds what all requests together hold in memory: their bodies and what is made of them, such as
-	// parsed documents, stored objects and what expressions make. 0 derives it from the memory that there is.
+	// BodiesInFlightBytes bounds what all requests together hold in memory: their bodies and what is made of them, such
+	// as parsed documents, stored objects and what expressions make. 0 derives it from the memory that there is.
 	BodiesInFlightBytes int64 `json:"bodiesInFlightBytes"`
-	// HeavyRequests is how many requests that take much work are worked on at a time. 0 derives it from the processors and
-	// the memory that there are.
+	// HeavyRequests is how many requests that take much work are worked on at a time. 0 derives it from the processors
+	// and the memory that there are.
 	HeavyRequests int32 `json:"heavyRequests"`
 	// HeaderBytes bounds a request's head, URIBytes its target, Headers the number of its header lines.
 	HeaderBytes int32 `json:"headerBytes"`
@@ -276,8 +279,8 @@ type Limits struct {
 	JSONNodes int32 `json:"jsonNodes"`
 	// Connections is the largest number of client connections.
 	Connections int32 `json:"connections"`
-	// DrainBytesPerSecond is how much of an answer a client must take in a second, on average, while there is something to
-	// send; 0 is any.
+	// DrainBytesPerSecond is how much of an answer a client must take in a second, on average, while there is something
+	// to send; 0 is any.
 	DrainBytesPerSecond int64 `json:"drainBytesPerSecond"`
 }
 
@@ -372,8 +375,8 @@ func defaultUpstream() UpstreamSpec {
 	}
 }
 
-// SpokenProtocol is the Protocol or, if nothing is said, its default: HTTP/2 if an API server offers it, since a watch on a
-// connection that carries nothing any more is noticed by that alone, and HTTP/1.1 for other backends.
+// SpokenProtocol is the Protocol or, if nothing is said, its default: HTTP/2 if an API server offers it, since a watch
+// on a connection that carries nothing any more is noticed by that alone, and HTTP/1.1 for other backends.
 func (u *UpstreamSpec) SpokenProtocol() HTTPProtocol {
 	switch {
 	case u.Protocol != "":

@@ -84,13 +84,15 @@ unregisteredResources: {protectStatus: true, checkNames: true}
 	want.Limits.derive()
 	want.Listen, want.Admin.Listen = ":8443", "[::1]:9090"
 	orders, cluster := defaultUpstream(), defaultUpstream()
-	orders.Name, orders.Endpoints, orders.Dialect = "orders", []string{"http://10.0.0.1:9000", "http://10.0.0.2:9000"}, Plain
+	orders.Name, orders.Endpoints, orders.Dialect = "orders", []string{"http://10.0.0.1:9000", "http://10.0.0.2:9000"},
+		Plain
 	orders.ResponseTimeoutSeconds, orders.MaxConnections = 5, 64
 	orders.TokenFile = filepath.Join(dir, "token")
 	cluster.Name, cluster.Endpoints = "cluster", []string{"https://kubernetes.default.svc"}
 	cluster.assumeDialect()
 	want.Upstreams = []UpstreamSpec{orders, cluster}
-	want.Routes = []Route{{Host: "orders.example.com", PathPrefix: "/v2", Upstream: "orders"}, {PathPrefix: "/", Upstream: "cluster"}}
+	want.Routes = []Route{{Host: "orders.example.com", PathPrefix: "/v2", Upstream: "orders"},
+		{PathPrefix: "/", Upstream: "cluster"}}
 	want.Policies.Paths = PolicyPaths(filepath.Join(dir, "policies"), "/etc/gateway/more.yaml")
 	want.Limits.BodyBytes, want.Limits.JSONDepth = 1<<20, 32
 	want.Timeouts.HeaderDeadlineSeconds = 5
@@ -105,7 +107,8 @@ unregisteredResources: {protectStatus: true, checkNames: true}
 
 func TestFlagsOverride(t *testing.T) {
 	const content = head + "listen: :1\nupstreams: [{name: a, endpoints: [http://a]}, {name: b, endpoints: [http://b]}]\nroutes: [{upstream: b}]\npolicies: [x]\n"
-	c, problem, _ := load(t, content, Flags{Listen: ":2", Admin: ":3", Upstream: "http://c", Dialect: "plain", Policies: []string{"y", "z"}})
+	c, problem, _ := load(t, content, Flags{Listen: ":2", Admin: ":3", Upstream: "http://c", Dialect: "plain",
+		Policies: []string{"y", "z"}})
 	if problem != "" {
 		t.Fatal(problem)
 	}
@@ -114,7 +117,8 @@ func TestFlagsOverride(t *testing.T) {
 	want.Listen, want.Admin.Listen = ":2", ":3"
 	u := defaultUpstream()
 	u.Name, u.Endpoints, u.Dialect = "default", []string{"http://c"}, Plain
-	want.Upstreams, want.Routes, want.Policies.Paths = []UpstreamSpec{u}, []Route{{PathPrefix: "/", Upstream: "default"}}, PolicyPaths("y", "z")
+	want.Upstreams, want.Routes, want.Policies.Paths = []UpstreamSpec{u},
+		[]Route{{PathPrefix: "/", Upstream: "default"}}, PolicyPaths("y", "z")
 	want.hash, want.stated = c.hash, c.stated // TestHash, TestReload
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
@@ -135,19 +139,28 @@ func TestProblems(t *testing.T) {
 		{"nothing at all", "", Flags{}, "--upstream: Required value: name the backend's URL, a file with --kubeconfig, or one with --config"},
 		{"an empty file", " ", Flags{}, "gateway.yaml: must have one object, not 0"},
 		{"two objects", head + "---\n" + head, Flags{}, "gateway.yaml: must have one object, not 2"},
-		{"another kind", "apiVersion: admission-gateway.io/v1alpha1\nkind: Gateway\n", Flags{}, "gateway.yaml:2: kind: must be 'GatewayConfiguration', not 'Gateway'"},
-		{"another version", "apiVersion: v1\nkind: GatewayConfiguration\n", Flags{}, "gateway.yaml:1: apiVersion: must be 'admission-gateway.io/v1alpha1', not 'v1'"},
+		{"another kind", "apiVersion: admission-gateway.io/v1alpha1\nkind: Gateway\n", Flags{},
+			"gateway.yaml:2: kind: must be 'GatewayConfiguration', not 'Gateway'"},
+		{"another version", "apiVersion: v1\nkind: GatewayConfiguration\n", Flags{},
+			"gateway.yaml:1: apiVersion: must be 'admission-gateway.io/v1alpha1', not 'v1'"},
 		{"no upstream", head, Flags{}, "gateway.yaml: upstreams: Required value: name at least one backend here or with --upstream"},
 		{"several upstreams without routes", head + "upstreams: [{name: a, endpoints: [http://a]}, {name: b, endpoints: [http://b]}]\n", Flags{}, "gateway.yaml: routes: Required value: must say which requests go to which of the `upstreams`"},
 		{"unknown and duplicate keys", head + upstream + "lisen: :1\nlimits:\n  bodyByte: 1\n", Flags{}, "gateway.yaml:4: lisen: unknown field; did you mean `listen`?\ngateway.yaml:6: limits.bodyByte: unknown field; did you mean `bodyBytes`?"},
 		{"a key of listeners", head + upstream + "hsts: {}\n", Flags{}, "gateway.yaml:4: hsts: unknown field: it belongs to one of the `listeners`, which may take the place of `listen` and `tls`"},
-		{"a duplicate key", head + upstream + "listen: :1\nlisten: :1\n", Flags{}, "gateway.yaml:5: listen: must not be set twice; it is set on line 4 already"},
-		{"a wrong type in an upstream", head + "upstreams:\n- name: a\n  endpoints: [http://a]\n  maxConnections: many\n", Flags{}, "gateway.yaml:6: upstreams[0].maxConnections: must be an integer, not a string"},
-		{"not YAML", head + "a: [\n", Flags{}, "gateway.yaml:4: must be valid YAML: did not find expected node content"},
-		{"addresses", head + upstream + "listen: 8080\nadmin: {listen: 'x:y'}\n", Flags{}, "gateway.yaml:4: listen: must be a string, not the number 8080"},
+		{"a duplicate key", head + upstream + "listen: :1\nlisten: :1\n", Flags{},
+			"gateway.yaml:5: listen: must not be set twice; it is set on line 4 already"},
+		{"a wrong type in an upstream",
+			head + "upstreams:\n- name: a\n  endpoints: [http://a]\n  maxConnections: many\n", Flags{},
+			"gateway.yaml:6: upstreams[0].maxConnections: must be an integer, not a string"},
+		{"not YAML", head + "a: [\n", Flags{},
+			"gateway.yaml:4: must be valid YAML: did not find expected node content"},
+		{"addresses", head + upstream + "listen: 8080\nadmin: {listen: 'x:y'}\n", Flags{},
+			"gateway.yaml:4: listen: must be a string, not the number 8080"},
 		{"addresses that are strings", head + upstream + "listen: '8080'\nadmin: {listen: 'x:y'}\n", Flags{}, "gateway.yaml:4: listen: must be a host and a port such as '127.0.0.1:8080', not '8080'\ngateway.yaml:5: admin.listen: must end with a port between 0 and 65535, not 'y'"},
-		{"hosts of the admin listener", head + upstream + "admin:\n  hosts: [gateway-admin.team-a.svc, '', 'Gateway:8081']\n", Flags{}, "gateway.yaml:5: admin.hosts[1]: must name a host\n" +
-			"gateway.yaml:5: admin.hosts[2]: must be a host name in lower case without a port, not 'Gateway:8081'"},
+		{"hosts of the admin listener", head + upstream +
+			"admin:\n  hosts: [gateway-admin.team-a.svc, '', 'Gateway:8081']\n", Flags{},
+			"gateway.yaml:5: admin.hosts[1]: must name a host\n" +
+				"gateway.yaml:5: admin.hosts[2]: must be a host name in lower case without a port, not 'Gateway:8081'"},
 		{"a host that is none", head + upstream + "listen: 'a b:1'\n", Flags{}, "gateway.yaml:4: listen: must begin with a host name or an IP address, not 'a b'"},
 		{"one address twice", head + upstream + "admin: {listen: '127.0.0.1:8080'}\n", Flags{}, "gateway.yaml:4: admin.listen: the address '127.0.0.1:8080' must not be both the public and the admin listener's"},
 		{"upstreams", head + "upstreams:\n- {}\n- name: A_b\n  endpoints: [ftp://a, http://u:p@a, http://a/x, 'http://a:0', http://a]\n- name: c\n  dialect: plain\n  endpoints: [http://a, https://a, http://a]\n- {name: c, endpoints: [http://c]}\nroutes: [{upstream: c}]\n", Flags{}, "" +
@@ -183,7 +196,8 @@ func TestProblems(t *testing.T) {
 		{"a header of proxies that is none", head + upstream + "forwardedHeader: forwarded\ntrustedProxies: [10.0.0.0/8]\n", Flags{}, "gateway.yaml:4: forwardedHeader: must be 'XForwardedFor' or 'Forwarded', not 'forwarded'"},
 		{"a header of no proxies", head + upstream + "forwardedHeader: Forwarded\n", Flags{}, "gateway.yaml:4: forwardedHeader: must not be 'Forwarded' without `trustedProxies`: no peer would be believed"},
 		{"a proxy that is none", head + upstream + "trustedProxies: [proxy]\n", Flags{}, "gateway.yaml:4: trustedProxies[0]: must be an address or a CIDR block such as '10.0.0.0/8', not 'proxy'"},
-		{"flags", "", Flags{Listen: "x", Admin: ":70000", Upstream: "127.0.0.1:9000", Dialect: "k8s", Policies: []string{""}}, "" +
+		{"flags", "", Flags{Listen: "x", Admin: ":70000", Upstream: "127.0.0.1:9000", Dialect: "k8s",
+			Policies: []string{""}}, "" +
 			"--listen: must be a host and a port such as '127.0.0.1:8080', not 'x'\n" +
 			"--admin: must end with a port between 0 and 65535, not '70000'\n" +
 			"--upstream: must be a URL such as 'http://127.0.0.1:9000', not '127.0.0.1:9000'\n" +

@@ -68,10 +68,12 @@ func (v *validator) cors(path string, c *CORS) {
 
 // ordinaryMethods are the methods that scripts use. An API may have others.
 var ordinaryMethods = []string{
-	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodOptions,
 }
 
-// methodProblem says that a method is perhaps another one. Browsers compare all letters of a method, and theirs are capitals.
+// methodProblem says that a method is perhaps another one. Browsers compare all letters of a method, and theirs are
+// capitals.
 func methodProblem(method string) string {
 	if method == "*" || slices.Contains(ordinaryMethods, method) {
 		return ""

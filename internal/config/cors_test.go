@@ -8,13 +8,15 @@ import (
 
 func TestCORS(t *testing.T) {
 	const before = head + "upstreams: [{name: a, endpoints: [http://a:1]}]\nroutes:\n- upstream: a\n  cors:\n"
-	c, problem, _ := load(t, before+"    allowOrigins: ['https://shop.example.com', 'http://*.example.net:8080']\n", Flags{})
+	c, problem, _ := load(t, before+"    allowOrigins: ['https://shop.example.com', 'http://*.example.net:8080']\n",
+		Flags{})
 	if problem != "" {
 		t.Fatal(problem)
 	}
 	want := &CORS{
 		AllowOrigins: []string{"https://shop.example.com", "http://*.example.net:8080"},
-		AllowMethods: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}, AllowHeaders: []string{"*"}, MaxAgeSeconds: 600,
+		AllowMethods: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}, AllowHeaders: []string{"*"},
+		MaxAgeSeconds: 600,
 	}
 	if got := c.Routes[0].CORS; !reflect.DeepEqual(got, want) {
 		t.Errorf("read %+v, want %+v", got, want)

@@ -97,7 +97,8 @@ func (v *validator) decisionService(path string, s *DecisionService) {
 	v.within(path+".minDelaySeconds", s.MinDelaySeconds, 0, maxSeconds)
 	v.within(path+".maxDelaySeconds", s.MaxDelaySeconds, 1, maxSeconds)
 	if s.MaxDelaySeconds < s.MinDelaySeconds {
-		v.check(path+".maxDelaySeconds", fmt.Sprintf("must be greater than or equal to `%s.minDelaySeconds`, which is %d", path, s.MinDelaySeconds))
+		v.check(path+".maxDelaySeconds",
+			fmt.Sprintf("must be greater than or equal to `%s.minDelaySeconds`, which is %d", path, s.MinDelaySeconds))
 	}
 	v.within(path+".timeoutSeconds", s.TimeoutSeconds, 1, 3600)
 	between(v, path+".uploadSizeLimitBytes", s.UploadSizeLimitBytes, 1<<10, 1<<30)

@@ -31,8 +31,8 @@ const (
 
 var abandonedWriteWays = []AbandonedWrites{CancelWrites, ContinueWrites}
 
-// ContinuesWrites reports whether a write by a route to the upstream goes on when its client leaves: by the route's own word,
-// else the upstream's.
+// ContinuesWrites reports whether a write by a route to the upstream goes on when its client leaves: by the route's own
+// word, else the upstream's.
 func (u *UpstreamSpec) ContinuesWrites(r *Route) bool {
 	if r.AbandonedWrites != "" {
 		return r.AbandonedWrites == ContinueWrites
@@ -40,8 +40,8 @@ func (u *UpstreamSpec) ContinuesWrites(r *Route) bool {
 	return u.AbandonedWrites == ContinueWrites
 }
 
-// LastsCalls reports whether a call of gRPC by a route to the upstream may last: the upstream speaks HTTP/2, or the route says
-// so.
+// LastsCalls reports whether a call of gRPC by a route to the upstream may last: the upstream speaks HTTP/2, or the
+// route says so.
 func (u *UpstreamSpec) LastsCalls(r *Route) bool { return r.GRPC || u.Protocol == HTTP2Protocol }
 
 // abandonedWrites checks the setting of an upstream or a route.

@@ -13,10 +13,12 @@ func TestLeaving(t *testing.T) {
 		{},
 		{upstream: UpstreamSpec{AbandonedWrites: ContinueWrites, Protocol: HTTP2Protocol}, writes: true, calls: true},
 		{upstream: UpstreamSpec{AbandonedWrites: ContinueWrites}, route: Route{AbandonedWrites: CancelWrites}},
-		{upstream: UpstreamSpec{Protocol: AutoProtocol}, route: Route{AbandonedWrites: ContinueWrites, GRPC: true}, writes: true, calls: true},
+		{upstream: UpstreamSpec{Protocol: AutoProtocol}, route: Route{AbandonedWrites: ContinueWrites, GRPC: true},
+			writes: true, calls: true},
 		{upstream: UpstreamSpec{Protocol: AutoProtocol}},
 	} {
-		if writes, calls := c.upstream.ContinuesWrites(&c.route), c.upstream.LastsCalls(&c.route); writes != c.writes || calls != c.calls {
+		if writes, calls := c.upstream.ContinuesWrites(&c.route), c.upstream.LastsCalls(&c.route); writes != c.writes ||
+			calls != c.calls {
 			t.Errorf("%+v: writes go on: %v, calls last: %v", c, writes, calls)
 		}
 	}

@@ -27,7 +27,8 @@ func (u *UpstreamSpec) ErrorFormatOn(r *Route) ErrorFormat {
 	return cmp.Or(r.ErrorFormat, u.ErrorFormat, StatusErrors)
 }
 
-// ErrorTemplateOn returns the name of the template of refusals on a route to the upstream; "" if they have another format.
+// ErrorTemplateOn returns the name of the template of refusals on a route to the upstream; "" if they have another
+// format.
 func (u *UpstreamSpec) ErrorTemplateOn(r *Route) string {
 	if r.ErrorFormat != "" {
 		return r.ErrorTemplate

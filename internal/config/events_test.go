@@ -9,7 +9,8 @@ func TestEvents(t *testing.T) {
 		{"none", "{name: a, endpoints: [http://a], events: None}", ""},
 		{"an ordinary API", "{name: a, endpoints: [http://a], events: Record}",
 			"gateway.yaml:3: upstreams[0].events: must be 'None' for the upstream 'a': only an upstream of the dialect Kubernetes has Events"},
-		{"another word", "{name: a, endpoints: [https://a], dialect: Kubernetes, events: All}", "gateway.yaml:3: upstreams[0].events: must be 'None' or 'Record', not 'All'"},
+		{"another word", "{name: a, endpoints: [https://a], dialect: Kubernetes, events: All}",
+			"gateway.yaml:3: upstreams[0].events: must be 'None' or 'Record', not 'All'"},
 	} {
 		c, problem, _ := load(t, head+"upstreams: ["+test.upstream+"]\n"+routes, Flags{})
 		if problem != test.want {

@@ -11,8 +11,8 @@ type Flags struct {
 	Listen, Admin string
 	// Upstream is the URL of the one backend for everything; the file's upstreams and routes do not count then.
 	Upstream string
-	// Kubeconfig is a file that names the one backend for everything, and the gateway's account there, in the context of
-	// the name Context or else its current one.
+	// Kubeconfig is a file that names the one backend for everything, and the gateway's account there, in the context
+	// of the name Context or else its current one.
 	Kubeconfig, Context string
 	// Pod is the pod that the gateway runs in: the API server of its cluster is the backend if
 	// nothing else names one.

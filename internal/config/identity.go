@@ -105,8 +105,8 @@ type Tokens struct {
 	ReviewCacheSeconds Seconds `json:"reviewCacheSeconds"`
 	// FailureCacheSeconds is how long a token that is not valid is not looked at again.
 	FailureCacheSeconds Seconds `json:"failureCacheSeconds"`
-	// FailuresPerMinute is how many different invalid tokens an API server is asked about for a client address, FailureBurst
-	// how many at once.
+	// FailuresPerMinute is how many different invalid tokens an API server is asked about for a client address,
+	// FailureBurst how many at once.
 	FailuresPerMinute int32 `json:"failuresPerMinute"`
 	FailureBurst      int32 `json:"failureBurst"`
 }
@@ -163,7 +163,8 @@ func (v *validator) identity(c *Configuration) {
 	if c.Identity == nil {
 		for i, u := range c.Upstreams {
 			if u.Credentials == FrontProxyCredentials || u.Credentials == ImpersonateCredentials {
-				v.check(fmt.Sprintf("upstreams[%d].credentials", i), fmt.Sprintf("must not be '%s' without `identity`, which says who asks", u.Credentials))
+				v.check(fmt.Sprintf("upstreams[%d].credentials", i),
+					fmt.Sprintf("must not be '%s' without `identity`, which says who asks", u.Credentials))
 			}
 		}
 		return
@@ -174,14 +175,16 @@ func (v *validator) identity(c *Configuration) {
 	if !c.Identity.Knows() && c.Identity.Anonymous != AllowAnonymous {
 		v.check("identity.authenticators", "Required value: must have at least one item, unless `anonymous` is 'Allow': then everybody is 'system:anonymous'")
 	}
-	asks := slices.ContainsFunc(c.AllListeners(), func(l Listener) bool { return l.TLS != nil && l.TLS.ClientCAFile != "" })
+	asks := slices.ContainsFunc(c.AllListeners(),
+		func(l Listener) bool { return l.TLS != nil && l.TLS.ClientCAFile != "" })
 	issuers := map[string]int{}
 	compiler := sync.OnceValue(authenticationcel.NewDefaultCompiler) // which takes its time
 	for i := range c.Identity.Authenticators {
 		v.authenticator(fmt.Sprintf("identity.authenticators[%d]", i), &c.Identity.Authenticators[i], c, asks, compiler)
 		if j := c.Identity.Authenticators[i].JWT; j != nil {
 			if first, twice := issuers[j.Issuer.URL]; twice {
-				v.check(fmt.Sprintf("identity.authenticators[%d].jwt.issuer.url", i), fmt.Sprintf("must be unique; `identity.authenticators[%d]` has '%s' too", first, j.Issuer.URL))
+				v.check(fmt.Sprintf("identity.authenticators[%d].jwt.issuer.url", i),
+					fmt.Sprintf("must be unique; `identity.authenticators[%d]` has '%s' too", first, j.Issuer.URL))
 			} else {
 				issuers[j.Issuer.URL] = i
 			}
@@ -197,7 +200,8 @@ func (v *validator) identity(c *Configuration) {
 }
 
 // authenticator checks one of them; asks reports whether a listener verifies client certificates.
-func (v *validator) authenticator(path string, a *Authenticator, c *Configuration, asks bool, compiler func() authenticationcel.Compiler) {
+func (v *validator) authenticator(path string, a *Authenticator, c *Configuration, asks bool,
+	compiler func() authenticationcel.Compiler) {
 	if !a.isOne() {
 		v.check(path, "must have exactly one of `clientCertificate`, `jwt`, `tokenReview` and `requestHeader`")
 		return
@@ -223,8 +227,8 @@ func (v *validator) tokenReview(path string, t *TokenReview) {
 	}
 }
 
-// reviewers checks the upstreams that are asked about tokens. It takes the upstreams that the gateway will have, which flags
-// and the pod may bring too.
+// reviewers checks the upstreams that are asked about tokens. It takes the upstreams that the gateway will have, which
+// flags and the pod may bring too.
 func (v *validator) reviewers(c *Configuration) {
 	if c.Identity == nil || len(c.Upstreams) == 0 {
 		return // with no upstream at all there is more to say
@@ -241,14 +245,17 @@ func (v *validator) reviewers(c *Configuration) {
 		case at < 0:
 			v.check(path, fmt.Sprintf("must be the name of one of the `upstreams`, not '%s'", t.Upstream))
 		case c.Upstreams[at].Dialect != Kubernetes:
-			v.check(path, fmt.Sprintf("must name a backend of the dialect 'Kubernetes'; the dialect of '%s' is '%s'", t.Upstream, c.Upstreams[at].Dialect))
+			v.check(path, fmt.Sprintf("must name a backend of the dialect 'Kubernetes'; the dialect of '%s' is '%s'",
+				t.Upstream, c.Upstreams[at].Dialect))
 		}
 	}
 }
 
 func (v *validator) requestHeader(path string, r *RequestHeader, asks bool, all []Listener) {
-	areAsked := slices.ContainsFunc(all, func(l Listener) bool { return l.TLS != nil && l.TLS.ClientCertificates != IgnoreCertificates })
-	mayDiffer := slices.ContainsFunc(all, func(l Listener) bool { return l.TLS != nil && l.TLS.ClientCertificates == RequestCertificates })
+	areAsked := slices.ContainsFunc(all,
+		func(l Listener) bool { return l.TLS != nil && l.TLS.ClientCertificates != IgnoreCertificates })
+	mayDiffer := slices.ContainsFunc(all,
+		func(l Listener) bool { return l.TLS != nil && l.TLS.ClientCertificates == RequestCertificates })
 	switch {
 	case r.CAFile == "" && len(r.ClientNames) == 0 && len(r.Addresses) == 0:
 		v.check(path, "must name the proxies by `caFile`, `clientNames` or `addresses`")

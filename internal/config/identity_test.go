@@ -43,17 +43,22 @@ func TestIdentity(t *testing.T) {
 	if len(i.Authenticators) != 5 || i.Authenticators[0].ClientCertificate == nil || i.Anonymous != AllowAnonymous {
 		t.Fatalf("got %+v", i)
 	}
-	if want := (Tokens{CacheEntries: 8192, CacheSeconds: 300, ReviewCacheSeconds: 10, FailureCacheSeconds: 5, FailuresPerMinute: 10, FailureBurst: 20}); i.Tokens != want {
+	if want := (Tokens{CacheEntries: 8192, CacheSeconds: 300, ReviewCacheSeconds: 10, FailureCacheSeconds: 5,
+		FailuresPerMinute: 10, FailureBurst: 20}); i.Tokens != want {
 		t.Errorf("tokens are %+v", i.Tokens)
 	}
 	issuer, err := i.Authenticators[2].JWT.Internal()
-	if err != nil || issuer.Issuer.URL != "https://login.example.com/tenant" || issuer.Issuer.DiscoveryURL != "https://login.internal/.well-known/openid-configuration" || *issuer.ClaimMappings.Username.Prefix != "" {
+	if err != nil || issuer.Issuer.URL != "https://login.example.com/tenant" ||
+		issuer.Issuer.DiscoveryURL != "https://login.internal/.well-known/openid-configuration" ||
+		*issuer.ClaimMappings.Username.Prefix != "" {
 		t.Errorf("got %+v, %v", issuer, err)
 	}
-	if want := (&TokenReview{Upstream: "cluster", Audiences: []string{"gateway"}}); !reflect.DeepEqual(i.Authenticators[3].TokenReview, want) {
+	if want := (&TokenReview{Upstream: "cluster", Audiences: []string{"gateway"}}); !reflect.DeepEqual(
+		i.Authenticators[3].TokenReview, want) {
 		t.Errorf("got %+v", i.Authenticators[3].TokenReview)
 	}
-	want := &RequestHeader{CAFile: filepath.Join(dir, "proxies.crt"), ClientNames: []string{"front-proxy"}, Addresses: []Prefix{{netip.MustParsePrefix("10.0.0.0/8")}}}
+	want := &RequestHeader{CAFile: filepath.Join(dir, "proxies.crt"), ClientNames: []string{"front-proxy"},
+		Addresses: []Prefix{{netip.MustParsePrefix("10.0.0.0/8")}}}
 	if got := i.Authenticators[4].RequestHeader; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
 	}
@@ -84,7 +89,8 @@ func TestIdentityProblems(t *testing.T) {
 		{"no kind, two kinds, another kind", some + "identity:\n  authenticators:\n  - {}\n  - {clientCertificate: {}, tokenReview: {upstream: a}}\n",
 			"gateway.yaml:7: identity.authenticators[0]: must have exactly one of `clientCertificate`, `jwt`, `tokenReview` and `requestHeader`\n" +
 				"gateway.yaml:8: identity.authenticators[1]: must have exactly one of `clientCertificate`, `jwt`, `tokenReview` and `requestHeader`"},
-		{"an unknown kind", some + "identity:\n  authenticators:\n  - {basic: {}}\n", "gateway.yaml:7: identity.authenticators[0].basic: unknown field"},
+		{"an unknown kind", some + "identity:\n  authenticators:\n  - {basic: {}}\n",
+			"gateway.yaml:7: identity.authenticators[0].basic: unknown field"},
 		{"certificates without TLS", some + "identity:\n  authenticators:\n  - {clientCertificate: {}}\n  - {requestHeader: {caFile: a}}\n  - {requestHeader: {clientNames: [a]}}\n  - {requestHeader: {}}\n",
 			"gateway.yaml:7: identity.authenticators[0].clientCertificate: must not be set without `tls.clientCAFile`, which names the authorities\n" +
 				"gateway.yaml:8: identity.authenticators[1].requestHeader.caFile: must not be set where `tls` does not ask clients for certificates\n" +
@@ -97,7 +103,8 @@ func TestIdentityProblems(t *testing.T) {
 				"gateway.yaml:9: identity.authenticators[2].tokenReview.audiences[0]: Required value\n" +
 				"gateway.yaml:8: identity.authenticators[1].tokenReview.upstream: must be the name of one of the `upstreams`, not 'b'\n" +
 				"gateway.yaml:9: identity.authenticators[2].tokenReview.upstream: must name a backend of the dialect 'Kubernetes'; the dialect of 'p' is 'Plain'"},
-		{"a review by nobody's upstream but the pod's, outside of a pod", "identity: {authenticators: [{tokenReview: {upstream: kubernetes}}]}\n",
+		{"a review by nobody's upstream but the pod's, outside of a pod",
+			"identity: {authenticators: [{tokenReview: {upstream: kubernetes}}]}\n",
 			"gateway.yaml: upstreams: Required value: name at least one backend here or with --upstream"},
 		{"credentials", "upstreams: [{name: a, endpoints: [http://a], credentials: Basic}, {name: p, endpoints: [http://p], dialect: Plain, credentials: Impersonate}]\nroutes: [{upstream: a}]\nidentity: {authenticators: [{requestHeader: {addresses: [10.0.0.1]}}]}\n",
 			"gateway.yaml:3: upstreams[0].credentials: must be 'Pass', 'FrontProxy' or 'Impersonate', not 'Basic'\n" +
@@ -108,7 +115,8 @@ func TestIdentityProblems(t *testing.T) {
 		{"credentials of nobody, and unknown ones", "upstreams: [{name: a, endpoints: [http://a], credentials: FrontProxy}, {name: b, endpoints: [http://b], credentials: pass}]\nroutes: [{upstream: a}]\n",
 			"gateway.yaml:3: upstreams[1].credentials: must be 'Pass', 'FrontProxy' or 'Impersonate', not 'pass'\n" +
 				"gateway.yaml:3: upstreams[0].credentials: must not be 'FrontProxy' without `identity`, which says who asks"},
-		{"an issuer by HTTP, without audience and name", some + "identity:\n  authenticators:\n  - jwt:\n      issuer: {url: http://i}\n",
+		{"an issuer by HTTP, without audience and name",
+			some + "identity:\n  authenticators:\n  - jwt:\n      issuer: {url: http://i}\n",
 			"gateway.yaml:8: identity.authenticators[0].jwt.issuer.url: Invalid value: \"http://i\": URL scheme must be https\n" +
 				"gateway.yaml:8: identity.authenticators[0].jwt.issuer.audiences: Required value: at least one issuer.audiences is required\n" +
 				"gateway.yaml:7: identity.authenticators[0].jwt.claimMappings.username: Required value: claim or expression is required"},
@@ -121,7 +129,8 @@ func TestIdentityProblems(t *testing.T) {
 			"gateway.yaml:11: identity.authenticators[1].jwt.issuer.url: must be unique; `identity.authenticators[0]` has 'https://i' too"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, problem, _ := load(t, head+tt.content, Flags{}); problem != tt.want && (tt.name != "an expression" || !strings.HasPrefix(problem, tt.want)) {
+			if _, problem, _ := load(t, head+tt.content, Flags{}); problem != tt.want &&
+				(tt.name != "an expression" || !strings.HasPrefix(problem, tt.want)) {
 				t.Errorf("got\n%s\nwant\n%s", problem, tt.want)
 			}
 		})

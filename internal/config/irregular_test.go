@@ -27,7 +27,8 @@ func TestIrregularFiles(t *testing.T) {
 			t.Errorf("a configuration: %v", err)
 		}
 	}
-	if _, err := Load("", Flags{Kubeconfig: pipe}); err == nil || err.Error() != "--kubeconfig: the file '"+pipe+"' "+why {
+	if _, err := Load("", Flags{Kubeconfig: pipe}); err == nil || err.Error() != "--kubeconfig: the file '"+pipe+"' "+
+		why {
 		t.Errorf("a kubeconfig: %v", err)
 	}
 	const server = "https://a"
@@ -36,9 +37,10 @@ func TestIrregularFiles(t *testing.T) {
 		user    api.AuthInfo
 	}{
 		"authorities": {api.Cluster{Server: server, CertificateAuthority: pipe}, api.AuthInfo{}},
-		"certificate": {api.Cluster{Server: server}, api.AuthInfo{ClientCertificate: pipe, ClientKeyData: []byte("key")}},
-		"key":         {api.Cluster{Server: server}, api.AuthInfo{ClientCertificateData: []byte("cert"), ClientKey: pipe}},
-		"token":       {api.Cluster{Server: server}, api.AuthInfo{TokenFile: pipe}},
+		"certificate": {api.Cluster{Server: server},
+			api.AuthInfo{ClientCertificate: pipe, ClientKeyData: []byte("key")}},
+		"key":   {api.Cluster{Server: server}, api.AuthInfo{ClientCertificateData: []byte("cert"), ClientKey: pipe}},
+		"token": {api.Cluster{Server: server}, api.AuthInfo{TokenFile: pipe}},
 	} {
 		file := kubeconfig(t, t.TempDir(), c.cluster, c.user)
 		_, err := Load("", Flags{Kubeconfig: file})

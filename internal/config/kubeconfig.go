@@ -38,8 +38,8 @@ func ThisPod() Pod {
 	}
 }
 
-// upstream is the API server of the pod's cluster, asked as the pod's service account; nil outside of pods. The error says
-// which file of the account is missing.
+// upstream is the API server of the pod's cluster, asked as the pod's service account; nil outside of pods. The error
+// says which file of the account is missing.
 func (p Pod) upstream() (*UpstreamSpec, error) {
 	if p.Host == "" || p.Port == "" {
 		return nil, nil
@@ -57,7 +57,8 @@ func (p Pod) upstream() (*UpstreamSpec, error) {
 	return &u, nil
 }
 
-// ClientConfig is the gateway's own account at the backend, and how it knows the backend, in the terms of Kubernetes' clients.
+// ClientConfig is the gateway's own account at the backend, and how it knows the backend, in the terms of Kubernetes'
+// clients.
 func (u *UpstreamSpec) ClientConfig() *rest.Config {
 	if u.clientConfig != nil {
 		return u.clientConfig
@@ -65,7 +66,8 @@ func (u *UpstreamSpec) ClientConfig() *rest.Config {
 	c := &rest.Config{BearerTokenFile: u.TokenFile}
 	if t := u.TLS; t != nil {
 		c.TLSClientConfig = rest.TLSClientConfig{
-			CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName, Insecure: t.InsecureSkipTLSVerify,
+			CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName,
+			Insecure: t.InsecureSkipTLSVerify,
 		}
 	}
 	return c
@@ -74,7 +76,8 @@ func (u *UpstreamSpec) ClientConfig() *rest.Config {
 // HasAccount reports whether the gateway has an account of its own at the upstream.
 func (u *UpstreamSpec) HasAccount() bool {
 	c := u.ClientConfig()
-	return c.BearerToken != "" || c.BearerTokenFile != "" || c.CertFile != "" || len(c.CertData) > 0 || c.Username != "" ||
+	return c.BearerToken != "" || c.BearerTokenFile != "" || c.CertFile != "" || len(c.CertData) > 0 ||
+		c.Username != "" ||
 		c.ExecProvider != nil || c.AuthProvider != nil
 }
 
@@ -143,8 +146,8 @@ func loadKubeconfig(file, context string) (*rest.Config, error) {
 	return c, nil
 }
 
-// checkFiles returns an error about a file of a context that cannot be read. The library would open each of them, and wait for
-// the writer of a named pipe. A file that is missing is left to the library, which says so.
+// checkFiles returns an error about a file of a context that cannot be read. The library would open each of them, and
+// wait for the writer of a named pipe. A file that is missing is left to the library, which says so.
 func checkFiles(all *api.Config, context *api.Context) error {
 	var names []string
 	if cluster := all.Clusters[context.Cluster]; cluster != nil {

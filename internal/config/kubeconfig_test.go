@@ -38,13 +38,22 @@ func TestKubeconfig(t *testing.T) {
 		context  string
 		endpoint string
 	}{
-		{"inline", api.Cluster{Server: "https://10.0.0.1:6443", CertificateAuthorityData: []byte("ca"), TLSServerName: "kubernetes"}, api.AuthInfo{ClientCertificateData: []byte("cert"), ClientKeyData: []byte("key")}, "", "https://10.0.0.1:6443"},
-		{"files beside it", api.Cluster{Server: "https://a.example.com/", CertificateAuthority: "ca.crt"}, api.AuthInfo{ClientCertificate: "own.crt", ClientKey: "/etc/own.key"}, "", "https://a.example.com"},
-		{"token", api.Cluster{Server: "https://a", InsecureSkipTLSVerify: true}, api.AuthInfo{Token: "secret"}, "", "https://a"},
+		{"inline", api.Cluster{Server: "https://10.0.0.1:6443", CertificateAuthorityData: []byte("ca"),
+			TLSServerName: "kubernetes"},
+			api.AuthInfo{ClientCertificateData: []byte("cert"), ClientKeyData: []byte("key")}, "",
+			"https://10.0.0.1:6443"},
+		{"files beside it", api.Cluster{Server: "https://a.example.com/", CertificateAuthority: "ca.crt"},
+			api.AuthInfo{ClientCertificate: "own.crt", ClientKey: "/etc/own.key"}, "", "https://a.example.com"},
+		{"token", api.Cluster{Server: "https://a", InsecureSkipTLSVerify: true}, api.AuthInfo{Token: "secret"}, "",
+			"https://a"},
 		{"token in a file", api.Cluster{Server: "https://a"}, api.AuthInfo{TokenFile: "token"}, "", "https://a"},
 		{"password", api.Cluster{Server: "https://a"}, api.AuthInfo{Username: "a", Password: "b"}, "one", "https://a"},
-		{"acts as another", api.Cluster{Server: "https://a"}, api.AuthInfo{Token: "secret", Impersonate: "auditor", ImpersonateGroups: []string{"readers"}}, "", "https://a"},
-		{"plugin", api.Cluster{Server: "https://a"}, api.AuthInfo{Exec: &api.ExecConfig{Command: "get-token", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: api.NeverExecInteractiveMode}}, "", "https://a"},
+		{"acts as another", api.Cluster{Server: "https://a"},
+			api.AuthInfo{Token: "secret", Impersonate: "auditor", ImpersonateGroups: []string{"readers"}}, "",
+			"https://a"},
+		{"plugin", api.Cluster{Server: "https://a"},
+			api.AuthInfo{Exec: &api.ExecConfig{Command: "get-token", APIVersion: "client.authentication.k8s.io/v1",
+				InteractiveMode: api.NeverExecInteractiveMode}}, "", "https://a"},
 		{"plain", api.Cluster{Server: "http://127.0.0.1:8001"}, api.AuthInfo{}, "", "http://127.0.0.1:8001"},
 		{"no scheme", api.Cluster{Server: "127.0.0.1:8001"}, api.AuthInfo{}, "", "http://127.0.0.1:8001"},
 		{"another context", api.Cluster{Server: "https://a"}, api.AuthInfo{}, "other", "https://other.example.com"},
@@ -60,7 +69,9 @@ func TestKubeconfig(t *testing.T) {
 				c.user.ClientKey = filepath.Join(dir, "own.key")
 			}
 			file := kubeconfig(t, dir, c.cluster, c.user)
-			want, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: file}, &clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
+			want, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+				&clientcmd.ClientConfigLoadingRules{ExplicitPath: file},
+				&clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,21 +80,24 @@ func TestKubeconfig(t *testing.T) {
 				t.Fatal(err)
 			}
 			u := got.Upstreams[0]
-			if len(got.Upstreams) != 1 || u.Name != "default" || u.Dialect != Kubernetes || !reflect.DeepEqual(u.Endpoints, []string{c.endpoint}) {
+			if len(got.Upstreams) != 1 || u.Name != "default" || u.Dialect != Kubernetes ||
+				!reflect.DeepEqual(u.Endpoints, []string{c.endpoint}) {
 				t.Errorf("got %+v", got.Upstreams)
 			}
 			if !reflect.DeepEqual(u.ClientConfig(), want) {
 				t.Errorf("got\n%+v\nwant\n%+v", u.ClientConfig(), want)
 			}
 			inFile := filepath.Join(dir, "gateway.yaml")
-			text := head + "upstreams: [{name: a, kubeconfig: kubeconfig, kubeconfigContext: '" + c.context + "', responseTimeoutSeconds: 7}]\n"
+			text := head + "upstreams: [{name: a, kubeconfig: kubeconfig, kubeconfigContext: '" + c.context +
+				"', responseTimeoutSeconds: 7}]\n"
 			if err := os.WriteFile(inFile, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if got, err = Load(inFile, Flags{}); err != nil {
 				t.Fatal(err)
 			}
-			if u := got.Upstreams[0]; u.Name != "a" || u.ResponseTimeoutSeconds != 7 || u.Endpoints[0] != c.endpoint || !reflect.DeepEqual(u.ClientConfig(), want) {
+			if u := got.Upstreams[0]; u.Name != "a" || u.ResponseTimeoutSeconds != 7 || u.Endpoints[0] != c.endpoint ||
+				!reflect.DeepEqual(u.ClientConfig(), want) {
 				t.Errorf("got\n%+v", u)
 			}
 		})
@@ -104,11 +118,14 @@ func TestKubeconfigProblems(t *testing.T) {
 		{"a path", api.Cluster{Server: "https://a/k8s/clusters/c1"}, token, nil, Flags{}, "--kubeconfig: the file 'FILE' must name a server by a URL that the gateway can use: it must end after the host and port, not 'https://a/k8s/clusters/c1'"},
 		{"a proxy", api.Cluster{Server: "https://a", ProxyURL: "http://proxy:3128"}, token, nil, Flags{}, "--kubeconfig: the file 'FILE' must not have a `proxy-url`: the gateway reaches backends without proxies"},
 		{"a provider", api.Cluster{Server: "https://a"}, api.AuthInfo{AuthProvider: &api.AuthProviderConfig{Name: "gcp"}}, nil, Flags{}, "--kubeconfig: the file 'FILE' must not have an `auth-provider`: Kubernetes' clients have none any more; use `exec`"},
-		{"no such context", api.Cluster{Server: "https://a"}, token, nil, Flags{Context: "two"}, "--kubeconfig: the file 'FILE' must have the context 'two'"},
-		{"no file", api.Cluster{}, token, os.Remove, Flags{}, "--kubeconfig: the file 'FILE' may not be read: no such file or directory"},
+		{"no such context", api.Cluster{Server: "https://a"}, token, nil, Flags{Context: "two"},
+			"--kubeconfig: the file 'FILE' must have the context 'two'"},
+		{"no file", api.Cluster{}, token, os.Remove, Flags{},
+			"--kubeconfig: the file 'FILE' may not be read: no such file or directory"},
 		{"empty", api.Cluster{}, token, func(file string) error { return os.WriteFile(file, nil, 0o600) }, Flags{}, "--kubeconfig: the file 'FILE' must have a `current-context` where no context is named"},
 		{"a token that is missing", api.Cluster{Server: "https://a"}, api.AuthInfo{TokenFile: "/none/token"}, nil, Flags{}, "--kubeconfig: the file 'FILE' must be usable: open /none/token: no such file or directory"},
-		{"beside another backend", api.Cluster{Server: "https://a"}, token, nil, Flags{Upstream: "http://b"}, "--kubeconfig: must not be given beside --upstream: it names a backend too"},
+		{"beside another backend", api.Cluster{Server: "https://a"}, token, nil, Flags{Upstream: "http://b"},
+			"--kubeconfig: must not be given beside --upstream: it names a backend too"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := kubeconfig(t, t.TempDir(), c.cluster, c.user)
@@ -124,7 +141,8 @@ func TestKubeconfigProblems(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Load("", Flags{Upstream: "http://a", Context: "a"}); err == nil || err.Error() != "--context: must not be given without --kubeconfig" {
+	if _, err := Load("", Flags{Upstream: "http://a", Context: "a"}); err == nil ||
+		err.Error() != "--context: must not be given without --kubeconfig" {
 		t.Errorf("got %v", err)
 	}
 	dir := t.TempDir()
@@ -172,16 +190,19 @@ func TestInPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		u := c.Upstreams[0]
-		if u.Name != KubernetesUpstream || u.Endpoints[0] != "https://10.96.0.1:443" || u.Dialect != Kubernetes || !reflect.DeepEqual(c.Routes, []Route{{PathPrefix: "/", Upstream: KubernetesUpstream}}) {
+		if u.Name != KubernetesUpstream || u.Endpoints[0] != "https://10.96.0.1:443" || u.Dialect != Kubernetes ||
+			!reflect.DeepEqual(c.Routes, []Route{{PathPrefix: "/", Upstream: KubernetesUpstream}}) {
 			t.Errorf("got %+v", c)
 		}
-		want := &rest.Config{BearerTokenFile: filepath.Join(dir, "token"), TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "ca.crt")}}
+		want := &rest.Config{BearerTokenFile: filepath.Join(dir, "token"),
+			TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "ca.crt")}}
 		if !reflect.DeepEqual(u.ClientConfig(), want) {
 			t.Errorf("got %+v", u.ClientConfig())
 		}
 	}
 	// The API server of the cluster may be asked about tokens; another upstream that a flag names instead may not.
-	if err := os.WriteFile(file, []byte(head+"identity: {authenticators: [{tokenReview: {upstream: kubernetes}}]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(head+"identity: {authenticators: [{tokenReview: {upstream: kubernetes}}]}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := problem(file, Flags{Pod: pod}); got != "" {
@@ -194,7 +215,8 @@ func TestInPod(t *testing.T) {
 	if c, err := Load("", Flags{Pod: pod}); err != nil || c.Upstreams[0].Endpoints[0] != "https://[fd00::1]:443" {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	if c, err := Load("", Flags{Pod: pod, Upstream: "http://a"}); err != nil || c.Upstreams[0].Endpoints[0] != "http://a" {
+	if c, err := Load("", Flags{Pod: pod, Upstream: "http://a"}); err != nil ||
+		c.Upstreams[0].Endpoints[0] != "http://a" {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }

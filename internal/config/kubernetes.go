@@ -31,10 +31,11 @@ type ClusterWatch struct {
 	GatewayClass string `json:"gatewayClass"`
 	// Namespaces are those whose objects are watched; empty is all.
 	Namespaces []string `json:"namespaces"`
-	// Addresses are those that Gateways may ask for, as addresses or CIDR blocks: each Gateway listens on addresses of its
-	// own. If it is empty, all Gateways listen on all addresses of the machine, and their listeners must differ.
+	// Addresses are those that Gateways may ask for, as addresses or CIDR blocks: each Gateway listens on addresses of
+	// its own. If it is empty, all Gateways listen on all addresses of the machine, and their listeners must differ.
 	Addresses []Prefix `json:"addresses"`
-	// PublishedAddresses are the addresses, or names of hosts, by which clients reach the gateway if Addresses is empty.
+	// PublishedAddresses are the addresses, or names of hosts, by which clients reach the gateway if Addresses is
+	// empty.
 	PublishedAddresses []string `json:"publishedAddresses"`
 	// Service is the Service, as namespace/name, whose addresses are published if PublishedAddresses is empty too.
 	Service string `json:"service"`
@@ -85,7 +86,8 @@ func (v *validator) watch(path string, w *ClusterWatch) {
 	}
 	domain, name, found := strings.Cut(w.ControllerName, "/")
 	if !found || name == "" || len(validation.IsDNS1123Subdomain(domain)) > 0 {
-		v.check(path+".controllerName", fmt.Sprintf("must be a domain and a path, such as 'example.com/gateway', not '%s'", w.ControllerName))
+		v.check(path+".controllerName",
+			fmt.Sprintf("must be a domain and a path, such as 'example.com/gateway', not '%s'", w.ControllerName))
 	}
 	if w.GatewayClass != "" && len(validation.IsDNS1123Subdomain(w.GatewayClass)) > 0 {
 		v.check(path+".gatewayClass", fmt.Sprintf("must be the name of a GatewayClass, not '%s'", w.GatewayClass))
@@ -95,7 +97,8 @@ func (v *validator) watch(path string, w *ClusterWatch) {
 	}
 	for i, a := range w.PublishedAddresses {
 		if net.ParseIP(a) == nil && len(validation.IsDNS1123Subdomain(a)) > 0 {
-			v.check(fmt.Sprintf("%s.publishedAddresses[%d]", path, i), fmt.Sprintf("must be an address or the name of a host, not '%s'", a))
+			v.check(fmt.Sprintf("%s.publishedAddresses[%d]", path, i),
+				fmt.Sprintf("must be an address or the name of a host, not '%s'", a))
 		}
 	}
 	if w.Service != "" {

@@ -132,7 +132,8 @@ func (v *validator) listener(path string, c *Configuration, i int) {
 	}
 	if h := l.HSTS; h != nil {
 		if l.TLS == nil {
-			v.check(path+".hsts", fmt.Sprintf("must not be set without `%s.tls`: browsers do not believe it by plain HTTP", path))
+			v.check(path+".hsts",
+				fmt.Sprintf("must not be set without `%s.tls`: browsers do not believe it by plain HTTP", path))
 		}
 		between(v, path+".hsts.maxAgeSeconds", h.MaxAgeSeconds, 0, 1<<31-1)
 		if h.Preload && (!h.IncludeSubDomains || h.MaxAgeSeconds < leastPreload) {
@@ -158,17 +159,23 @@ func (v *validator) beside(path string, c *Configuration, i int) {
 		}
 		switch {
 		case (other.TLS == nil) != (l.TLS == nil):
-			v.check(path+".tls", fmt.Sprintf("must be set, or not, as in the listener '%s', which has the same address", other.Name))
+			v.check(path+".tls", fmt.Sprintf("must be set, or not, as in the listener '%s', which has the same address",
+				other.Name))
 		case !reflect.DeepEqual(other.ProxyProtocol, l.ProxyProtocol):
-			v.check(path+".proxyProtocol", fmt.Sprintf("must be the same as in the listener '%s', which has the same address", other.Name))
+			v.check(path+".proxyProtocol",
+				fmt.Sprintf("must be the same as in the listener '%s', which has the same address", other.Name))
 		case other.ServesHalfClosed() != l.ServesHalfClosed():
-			v.check(path+".halfClose", fmt.Sprintf("must be the same as in the listener '%s', which has the same address", other.Name))
+			v.check(path+".halfClose",
+				fmt.Sprintf("must be the same as in the listener '%s', which has the same address", other.Name))
 		case len(l.Hosts) == 0 && len(other.Hosts) == 0:
-			v.check(path+".hosts", fmt.Sprintf("Required value: the listener '%s' takes all other requests to the address", other.Name))
+			v.check(path+".hosts",
+				fmt.Sprintf("Required value: the listener '%s' takes all other requests to the address", other.Name))
 		}
 		for k, host := range l.Hosts {
 			if slices.Contains(other.Hosts, host) {
-				v.check(fmt.Sprintf("%s.hosts[%d]", path, k), fmt.Sprintf("must not be '%s', which the listener '%s' takes on the same address", host, other.Name))
+				v.check(fmt.Sprintf("%s.hosts[%d]", path, k),
+					fmt.Sprintf("must not be '%s', which the listener '%s' takes on the same address", host,
+						other.Name))
 			}
 		}
 	}

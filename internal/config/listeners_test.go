@@ -32,11 +32,13 @@ identity: {authenticators: [{clientCertificate: {}}]}
 		{
 			Name: "https", Listen: ":443", Hosts: []string{"shop.example.com", "*.shop.example.com", "10.0.0.1"},
 			TLS: &ListenerTLS{
-				CertFile: in("tls.crt"), KeyFile: in("tls.key"), Certificates: []CertificateFiles{{in("b.crt"), in("b.key")}},
+				CertFile: in("tls.crt"), KeyFile: in("tls.key"),
+				Certificates: []CertificateFiles{{in("b.crt"), in("b.key")}},
 				ClientCAFile: in("ca.crt"), ClientCertificates: RequestCertificates, MinVersion: VersionTLS12,
 			},
-			HSTS:          &HSTS{MaxAgeSeconds: 31536000, IncludeSubDomains: true, Preload: true},
-			ProxyProtocol: &ProxyProtocol{From: []Prefix{{netip.MustParsePrefix("10.0.0.0/8")}, {netip.MustParsePrefix("::1/128")}}},
+			HSTS: &HSTS{MaxAgeSeconds: 31536000, IncludeSubDomains: true, Preload: true},
+			ProxyProtocol: &ProxyProtocol{From: []Prefix{{netip.MustParsePrefix("10.0.0.0/8")},
+				{netip.MustParsePrefix("::1/128")}}},
 		},
 	}
 	if got := c.AllListeners(); !reflect.DeepEqual(got, want) {
@@ -57,7 +59,8 @@ func TestListenerProblems(t *testing.T) {
 	for _, test := range []struct{ name, content, want string }{
 		{"nothing", "listeners: [{}]\n", "gateway.yaml:3: listeners[0].name: Required value\ngateway.yaml:3: listeners[0].listen: must be a host and a port such as '127.0.0.1:8080', not ''"},
 		{"no listener at all", "listen: ''\n", "gateway.yaml:3: listen: must be a host and a port such as '127.0.0.1:8080', not ''"},
-		{"TLS of none", "listen: ''\n" + pair + "\nlisteners: [{name: a, listen: ':1'}]\n", "gateway.yaml:4: tls: must not be set where `listen` is empty"},
+		{"TLS of none", "listen: ''\n" + pair + "\nlisteners: [{name: a, listen: ':1'}]\n",
+			"gateway.yaml:4: tls: must not be set where `listen` is empty"},
 		{"names", "listeners: [{name: A, listen: ':1'}, {name: listen, listen: ':2'}, {name: b, listen: ':3'}, {name: b, listen: ':4'}]\n", "" +
 			"gateway.yaml:3: listeners[0].name: must be at most 63 lower-case letters, digits and '-', with a letter or digit at both ends, not 'A'\n" +
 			"gateway.yaml:3: listeners[1].name: must not be 'listen', which is the listener of `listen` and `tls`\n" +
@@ -70,10 +73,11 @@ func TestListenerProblems(t *testing.T) {
 			"gateway.yaml:3: listeners[0].hosts[4]: must be a host name in lower case without a port, or '*.' before the end of names, not 'a.example:80'\n" +
 			"gateway.yaml:3: listeners[0].hosts[5]: must be a host name in lower case without a port, or '*.' before the end of names, not 'a.*.example'\n" +
 			"gateway.yaml:3: listeners[0].hosts[6]: must name a host"},
-		{"a redirect", "listeners: [{name: a, listen: ':1', " + pair + ", redirectToHTTPS: {code: 302, port: 0}}]\n", "" +
-			"gateway.yaml:3: listeners[0].redirectToHTTPS: must not be set where `listeners[0].tls` is\n" +
-			"gateway.yaml:3: listeners[0].redirectToHTTPS.code: must be 301 or 308, not 302\n" +
-			"gateway.yaml:3: listeners[0].redirectToHTTPS.port: must be between 1 and 65535, inclusive, not 0"},
+		{"a redirect", "listeners: [{name: a, listen: ':1', " + pair + ", redirectToHTTPS: {code: 302, port: 0}}]\n",
+			"" +
+				"gateway.yaml:3: listeners[0].redirectToHTTPS: must not be set where `listeners[0].tls` is\n" +
+				"gateway.yaml:3: listeners[0].redirectToHTTPS.code: must be 301 or 308, not 302\n" +
+				"gateway.yaml:3: listeners[0].redirectToHTTPS.port: must be between 1 and 65535, inclusive, not 0"},
 		{"HSTS", "listeners: [{name: a, listen: ':1', hsts: {maxAgeSeconds: -1, preload: true}}]\n", "" +
 			"gateway.yaml:3: listeners[0].hsts: must not be set without `listeners[0].tls`: browsers do not believe it by plain HTTP\n" +
 			"gateway.yaml:3: listeners[0].hsts.maxAgeSeconds: must be between 0 and 2147483647, inclusive, not -1\n" +

@@ -70,7 +70,8 @@ func read(file string) (*Configuration, *manifest.Object, Errors) {
 		return c, nil, errs
 	}
 	if len(objects) != 1 {
-		return c, nil, Errors{&manifest.Error{File: file, Msg: fmt.Sprintf("must have one object, not %d", len(objects))}}
+		return c, nil,
+			Errors{&manifest.Error{File: file, Msg: fmt.Sprintf("must have one object, not %d", len(objects))}}
 	}
 	o := objects[0]
 	if o.APIVersion != APIVersion {
@@ -135,7 +136,8 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 	}{Configuration: c})
 	for _, e := range errs {
 		switch e.Path {
-		case "halfClose", "hosts", "hsts", "proxyProtocol", "redirectToHTTPS": // which an author may look for beside `listen` and `tls`
+		case "halfClose", "hosts", "hsts", "proxyProtocol", "redirectToHTTPS":
+			// which an author may look for beside `listen` and `tls`
 			e.Msg = "unknown field: it belongs to one of the `listeners`, which may take the place of `listen` and `tls`"
 		}
 	}
@@ -227,11 +229,13 @@ func (c *Configuration) complete(file string, o *manifest.Object) Errors {
 		if file == "" {
 			return Errors{errors.New("--upstream: Required value: name the backend's URL, a file with --kubeconfig, or one with --config")}
 		}
-		return Errors{&manifest.Error{File: file, Path: "upstreams", Msg: "Required value: name at least one backend here or with --upstream"}}
+		return Errors{&manifest.Error{File: file, Path: "upstreams",
+			Msg: "Required value: name at least one backend here or with --upstream"}}
 	}
 	if len(c.Routes) == 0 && len(c.Upstreams) > 0 {
 		if len(c.Upstreams) > 1 {
-			return Errors{&manifest.Error{File: file, Path: "routes", Msg: "Required value: must say which requests go to which of the `upstreams`"}}
+			return Errors{&manifest.Error{File: file, Path: "routes",
+				Msg: "Required value: must say which requests go to which of the `upstreams`"}}
 		}
 		c.Routes = []Route{{PathPrefix: "/", Upstream: c.Upstreams[0].Name}}
 	}

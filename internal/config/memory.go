@@ -22,8 +22,9 @@ func (l *Limits) derive() {
 	l.deriveFrom(machine, runtime.GOMAXPROCS(0))
 }
 
-// deriveFrom is derive for a machine of so much memory, 0 if that is not known, and so many processors. The other half of
-// the memory is for everything that is not counted: policies, connections, and what the garbage collector has yet to take.
+// deriveFrom is derive for a machine of so much memory, 0 if that is not known, and so many processors. The other half
+// of the memory is for everything that is not counted: policies, connections, and what the garbage collector has yet to
+// take.
 func (l *Limits) deriveFrom(machine int64, processors int) {
 	if l.BodiesInFlightBytes == 0 {
 		l.BodiesInFlightBytes = unknownMemory
@@ -39,8 +40,8 @@ func (l *Limits) deriveFrom(machine int64, processors int) {
 	}
 }
 
-// LargestBody is about how much one request holds whose body is as long as it may be and has as many values as it may have:
-// the body, in memory that doubles as it arrives, and its values, whose memory is copied once as it grows.
+// LargestBody is about how much one request holds whose body is as long as it may be and has as many values as it may
+// have: the body, in memory that doubles as it arrives, and its values, whose memory is copied once as it grows.
 func (l *Limits) LargestBody() int64 {
 	return roundedUp(l.BodyBytes) + int64(l.JSONNodes)*valueBytes*5/3
 }

@@ -40,7 +40,8 @@ func TestDerivedLimits(t *testing.T) {
 			if l.BodiesInFlightBytes != c.bytes || l.HeavyRequests != c.heavy || l.JSONNodes != nodes {
 				t.Errorf("got %+v", l)
 			}
-			if got := l.Shortage(); (got != "") != c.short || c.short && !strings.Contains(got, "`limits.bodiesInFlightBytes`") {
+			if got := l.Shortage(); (got != "") != c.short || c.short &&
+				!strings.Contains(got, "`limits.bodiesInFlightBytes`") {
 				t.Errorf("says %q", got)
 			}
 		})

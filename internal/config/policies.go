@@ -24,8 +24,8 @@ type Policies struct {
 
 // A PolicyPath leads to policy files. In a file it is a path, or an object.
 //
-// All paths without an owner are loaded together. A path with an owner is loaded by itself: while its files have errors,
-// those that were last in force stay, and the files of others come into force.
+// All paths without an owner are loaded together. A path with an owner is loaded by itself: while its files have
+// errors, those that were last in force stay, and the files of others come into force.
 type PolicyPath struct {
 	// Path is a file or a directory.
 	Path string `json:"path"`
@@ -191,18 +191,20 @@ func (v *validator) ownedPath(at string, p *PolicyPath, routes []Route) {
 	}
 	for i, group := range c.Groups {
 		if group != "" && len(validation.IsDNS1123Subdomain(group)) > 0 {
-			v.check(fmt.Sprintf("%s.concerns.groups[%d]", at, i), fmt.Sprintf("must be the name of an API group, or '' for the core group, not '%s'", group))
+			v.check(fmt.Sprintf("%s.concerns.groups[%d]", at, i),
+				fmt.Sprintf("must be the name of an API group, or '' for the core group, not '%s'", group))
 		}
 	}
 }
 
-// overlapping returns a path before the one at i that leads to some of the same files, if one of the two has an owner; "" if
-// none does.
+// overlapping returns a path before the one at i that leads to some of the same files, if one of the two has an owner;
+// "" if none does.
 func (p *Policies) overlapping(i int) string {
 	one := &p.Paths[i]
 	for k := range p.Paths[:i] {
 		other := &p.Paths[k]
-		if (one.isOwned() || other.isOwned()) && one.Path != "" && other.Path != "" && (IsWithin(one.Path, other.Path) || IsWithin(other.Path, one.Path)) {
+		if (one.isOwned() || other.isOwned()) && one.Path != "" && other.Path != "" &&
+			(IsWithin(one.Path, other.Path) || IsWithin(other.Path, one.Path)) {
 			return other.Path
 		}
 	}

@@ -118,8 +118,10 @@ func (v *validator) redis(path string, r *Redis) {
 	if r.TLS != nil {
 		v.clientTLS(path+".tls", r.TLS)
 	}
-	if r.KeyPrefix == "" || len(r.KeyPrefix) > maxPrefix || strings.ContainsFunc(r.KeyPrefix, func(c rune) bool { return notPlain(c) && c != ':' }) {
-		v.check(path+".keyPrefix", fmt.Sprintf("must be between 1 and %d letters, digits and '-', '.', '_', '~', ':'", maxPrefix))
+	if r.KeyPrefix == "" || len(r.KeyPrefix) > maxPrefix ||
+		strings.ContainsFunc(r.KeyPrefix, func(c rune) bool { return notPlain(c) && c != ':' }) {
+		v.check(path+".keyPrefix", fmt.Sprintf("must be between 1 and %d letters, digits and '-', '.', '_', '~', ':'",
+			maxPrefix))
 	}
 	between(v, path+".timeoutMilliseconds", r.TimeoutMilliseconds, 1, 1000)
 	between(v, path+".connectTimeoutMilliseconds", r.ConnectTimeoutMilliseconds, 1, 60_000)

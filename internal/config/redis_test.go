@@ -16,14 +16,17 @@ func TestRedis(t *testing.T) {
 		setting string
 		want    Redis
 	}{
-		{"addresses: [redis:6379]", Redis{Mode: RedisSingle, Addresses: []string{"redis:6379"}, KeyPrefix: "admission-gateway:",
+		{"addresses: [redis:6379]", Redis{Mode: RedisSingle, Addresses: []string{"redis:6379"},
+			KeyPrefix:           "admission-gateway:",
 			TimeoutMilliseconds: 10, ConnectTimeoutMilliseconds: 1000, WriteLocks: SharedLocks, Connections: 4}},
 		{"{mode: Sentinel, addresses: [a:26379, '[::1]:26379'], masterName: limits, database: 3, usernameFile: /etc/user, " +
 			"passwordFile: /etc/password, sentinelUsername: watcher, sentinelPasswordFile: /etc/sentinel, tls: {caFile: /etc/ca.crt}, " +
 			"keyPrefix: 'team-a:', timeoutMilliseconds: 5, connectTimeoutMilliseconds: 200, connections: 2}",
 			Redis{Mode: RedisSentinel, Addresses: []string{"a:26379", "[::1]:26379"}, MasterName: "limits", Database: 3,
-				UsernameFile: "/etc/user", PasswordFile: "/etc/password", SentinelUsername: "watcher", SentinelPasswordFile: "/etc/sentinel",
-				TLS: &UpstreamTLS{CAFile: "/etc/ca.crt"}, KeyPrefix: "team-a:", TimeoutMilliseconds: 5, ConnectTimeoutMilliseconds: 200, WriteLocks: SharedLocks, Connections: 2}},
+				UsernameFile: "/etc/user", PasswordFile: "/etc/password", SentinelUsername: "watcher",
+				SentinelPasswordFile: "/etc/sentinel",
+				TLS:                  &UpstreamTLS{CAFile: "/etc/ca.crt"}, KeyPrefix: "team-a:", TimeoutMilliseconds: 5,
+				ConnectTimeoutMilliseconds: 200, WriteLocks: SharedLocks, Connections: 2}},
 	} {
 		c, problem, _ := load(t, behindRedis+"  "+test.setting+"\n", Flags{})
 		if problem != "" {

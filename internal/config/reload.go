@@ -92,7 +92,8 @@ func (c *Configuration) Reload(file string, flags Flags) (next *Configuration, p
 		v.limits(&read.Limits)
 		checkExplanations(v, "telemetry.explanations", read.Telemetry.Explanations, read.Identity)
 		if len(v.errs) > 0 {
-			return nil, pending, fmt.Errorf("%w (with the values in force of %s, which need a restart)", v.errs, strings.Join(pending, ", "))
+			return nil, pending, fmt.Errorf("%w (with the values in force of %s, which need a restart)", v.errs,
+				strings.Join(pending, ", "))
 		}
 	}
 	if err := read.finish(); err != nil {
@@ -102,8 +103,8 @@ func (c *Configuration) Reload(file string, flags Flags) (next *Configuration, p
 	return read, pending, nil
 }
 
-// keep gives the settings of to that need a restart the values that they have in from, and returns the keys of those that
-// were different.
+// keep gives the settings of to that need a restart the values that they have in from, and returns the keys of those
+// that were different.
 func keep(path string, from, to reflect.Value) (pending []string) {
 	for _, f := range reflect.VisibleFields(to.Type()) {
 		if !f.IsExported() {

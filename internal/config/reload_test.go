@@ -18,7 +18,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestSettings: each field of a Configuration has one setting, in the order of the fields, so that no new key is forgotten.
+// TestSettings: each field of a Configuration has one setting, in the order of the fields, so that no new key is
+// forgotten.
 func TestSettings(t *testing.T) {
 	var keys []string
 	var walk func(path string, of reflect.Type)
@@ -29,7 +30,8 @@ func TestSettings(t *testing.T) {
 				continue
 			}
 			key := strings.TrimPrefix(path+"."+f.Tag.Get("json"), ".")
-			switch isParent := slices.ContainsFunc(Settings, func(s Setting) bool { return strings.HasPrefix(s.Key, key+".") }); {
+			switch isParent := slices.ContainsFunc(Settings,
+				func(s Setting) bool { return strings.HasPrefix(s.Key, key+".") }); {
 			case isParent && f.Type.Kind() != reflect.Struct:
 				t.Errorf("%s must have one setting, because it may be left out", key)
 			case isParent:
@@ -124,15 +126,18 @@ func TestReload(t *testing.T) {
 		{"", "", Flags{}, nil, func(c *Configuration) any { return c }, ""},
 		{"", "drainSeconds: 3\nlimits: {bodyBytes: 5}\n", Flags{}, nil, func(c *Configuration) any { return c }, ""},
 		{"", "listen: ':9'\n" + tls + listeners, Flags{}, nil, func(c *Configuration) any { return c }, ""},
-		{tls, "http2: {enabled: false}\ndrainSeconds: 3\n" + tls, Flags{}, []string{"http2.enabled"}, func(c *Configuration) any { return c.DrainSeconds }, ""},
+		{tls, "http2: {enabled: false}\ndrainSeconds: 3\n" + tls, Flags{}, []string{"http2.enabled"},
+			func(c *Configuration) any { return c.DrainSeconds }, ""},
 		{"", "listen: ':9'\ndrainSeconds: 3\n", Flags{Listen: ":8"}, nil, func(c *Configuration) any { return c }, ""},
 		{
 			"", "admin: {profiling: true}\nlimits: {connections: 5, uriBytes: 999, bodiesInFlightBytes: 4000000, heavyRequests: 3}\ntelemetry: {log: {format: JSON, level: Debug}, metrics: {names: OpenTelemetry}, tracing: {endpoint: 'http://a'}}\n",
-			Flags{}, []string{"admin", "limits.bodiesInFlightBytes", "limits.heavyRequests", "limits.connections", "telemetry.log.format", "telemetry.tracing", "telemetry.metrics"},
+			Flags{}, []string{"admin", "limits.bodiesInFlightBytes", "limits.heavyRequests", "limits.connections",
+				"telemetry.log.format", "telemetry.tracing", "telemetry.metrics"},
 			func(c *Configuration) any { return fmt.Sprint(c.Telemetry.Log.Level, c.Limits.URIBytes) }, "",
 		},
 		{
-			"limits: {bodiesInFlightBytes: 4000000}\n", "limits: {bodiesInFlightBytes: 9000000, bodyBytes: 8000000}\n", Flags{}, nil, nil,
+			"limits: {bodiesInFlightBytes: 4000000}\n", "limits: {bodiesInFlightBytes: 9000000, bodyBytes: 8000000}\n",
+			Flags{}, nil, nil,
 			"gateway.yaml:4: limits.bodiesInFlightBytes: must be greater than or equal to `limits.bodyBytes`, which is 8000000 (with the values in force of limits.bodiesInFlightBytes, which need a restart)",
 		},
 		{"", "drainSeconds: [\n", Flags{}, nil, nil, "gateway.yaml:5: must be valid YAML"},
@@ -164,7 +169,8 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s: applied is\n%+v\nwant\n%+v", c.after, got, want)
 		}
 		if (next.Hash() == want.Hash()) != (len(pending) == 0) || next.IsSame(running) != (c.after == "") {
-			t.Errorf("%s: the hash is %s, that of the file is %s, that before %s", c.after, next.Hash(), want.Hash(), running.Hash())
+			t.Errorf("%s: the hash is %s, that of the file is %s, that before %s", c.after, next.Hash(), want.Hash(),
+				running.Hash())
 		}
 		if _, again, err := next.Reload(file, c.flags); err != nil || !slices.Equal(again, pending) {
 			t.Errorf("%s: pending later are %v, %v, want %v", c.after, again, err, pending)
@@ -172,11 +178,12 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadOfEachKey changes each key of a whole configuration file, one at a time: it comes into force, or the setting is
-// named that needs a restart, as Settings say.
+// TestReloadOfEachKey changes each key of a whole configuration file, one at a time: it comes into force, or the
+// setting is named that needs a restart, as Settings say.
 func TestReloadOfEachKey(t *testing.T) {
 	dir := t.TempDir()
-	kubeconfig(t, dir, api.Cluster{Server: "https://10.0.0.1:6443", InsecureSkipTLSVerify: true}, api.AuthInfo{Token: "secret"})
+	kubeconfig(t, dir, api.Cluster{Server: "https://10.0.0.1:6443", InsecureSkipTLSVerify: true},
+		api.AuthInfo{Token: "secret"})
 	file := filepath.Join(dir, "gateway.json")
 	whole := wholeFile(t)
 	write := func() {
@@ -259,7 +266,8 @@ func others(is any) []any {
 		return []any{n + 1, n - 1}
 	}
 	text := fmt.Sprint(is)
-	all := []any{text + "x", "x" + text, strings.Replace(text, "/", "/x", 1), strings.Replace(text, "127.0.0.1:8", "127.0.0.1:9", 1), text + ":1", "10.0.0.0/9"}
+	all := []any{text + "x", "x" + text, strings.Replace(text, "/", "/x", 1),
+		strings.Replace(text, "127.0.0.1:8", "127.0.0.1:9", 1), text + ":1", "10.0.0.0/9"}
 	for _, list := range wordLists() {
 		words := reflect.ValueOf(list)
 		for i := range words.Len() {

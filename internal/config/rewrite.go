@@ -114,7 +114,8 @@ func backendHostProblem(h BackendHost) string {
 		return ""
 	}
 	u, err := url.Parse("http://" + string(h))
-	if err != nil || u.Host != string(h) || u.Port() == "" && strings.HasSuffix(u.Host, ":") || !isHost(u.Hostname()) || strings.ToLower(u.Host) != u.Host {
+	if err != nil || u.Host != string(h) || u.Port() == "" && strings.HasSuffix(u.Host, ":") || !isHost(u.Hostname()) ||
+		strings.ToLower(u.Host) != u.Host {
 		return fmt.Sprintf("must be 'Keep', 'Replace' or a host name in lower case with or without a port, not '%s'", h)
 	}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil && a.Zone() != "" {

@@ -17,7 +17,8 @@ routes:
 	if problem != "" {
 		t.Fatal(problem)
 	}
-	for i, want := range [][3]string{{"", "/base", ""}, {"/shop", "/base", "a:1"}, {"/x", "/base/v2", "name:81"}, {"/y", "/y", ""}, {"/z", "/v2/z", "b"}} {
+	for i, want := range [][3]string{{"", "/base", ""}, {"/shop", "/base", "a:1"}, {"/x", "/base/v2", "name:81"},
+		{"/y", "/y", ""}, {"/z", "/v2/z", "b"}} {
 		r := &c.Routes[i]
 		u := c.upstreamOf(r)
 		from, to := u.Prefixes(r)
@@ -40,11 +41,14 @@ func TestRewriteProblems(t *testing.T) {
 		{"different paths", head + "upstreams: [{name: a, endpoints: [http://a/x, http://b/y, http://c], dialect: Plain}]\n", Flags{}, "" +
 			"gateway.yaml:3: upstreams[0].endpoints[1]: must have the path '/x' of `upstreams[0].endpoints[0]`, not '/y'\n" +
 			"gateway.yaml:3: upstreams[0].endpoints[2]: must have the path '/x' of `upstreams[0].endpoints[0]`, not ''"},
-		{"a path that can be read in two ways", head + "upstreams: [{name: a, endpoints: ['http://a/x/../y'], dialect: Plain}]\n", Flags{},
+		{"a path that can be read in two ways",
+			head + "upstreams: [{name: a, endpoints: ['http://a/x/../y'], dialect: Plain}]\n", Flags{},
 			"gateway.yaml:3: upstreams[0].endpoints[0]: has the path '/x/../y', which must not have empty segments, '.' or '..'"},
-		{"an API server below a path", head + "upstreams: [{name: a, endpoints: [http://a/x], dialect: Kubernetes}]\n", Flags{},
+		{"an API server below a path", head + "upstreams: [{name: a, endpoints: [http://a/x], dialect: Kubernetes}]\n",
+			Flags{},
 			"gateway.yaml:3: upstreams[0].endpoints[0]: must end after the host and port for the dialect Kubernetes, not 'http://a/x'"},
-		{"an API server below a path, by flags", "", Flags{Upstream: "http://a/x", Dialect: "Kubernetes"}, "--dialect: must not be 'Kubernetes' where the backend's URL has a path"},
+		{"an API server below a path, by flags", "", Flags{Upstream: "http://a/x", Dialect: "Kubernetes"},
+			"--dialect: must not be 'Kubernetes' where the backend's URL has a path"},
 		{"routes", head + upstream + "routes:\n- {upstream: a, stripPrefix: true}\n- {upstream: a, pathPrefix: /b, addPrefix: v2/}\n- {upstream: a, pathPrefix: /c, backendHost: keep.}\n- {upstream: a, pathPrefix: /d, backendHost: 'a b'}\n- {upstream: a, pathPrefix: /e, backendHost: 'a/b'}\n", Flags{}, "" +
 			"gateway.yaml:5: routes[0].stripPrefix: must not be set without a `pathPrefix`, the part that is stripped\n" +
 			"gateway.yaml:6: routes[1].addPrefix: must begin with '/', not 'v2/'\n" +

@@ -30,9 +30,12 @@ import (
 // wordLists returns the lists of words that the reader compares with.
 func wordLists() []any {
 	return []any{
-		abandonedWriteWays, admitOns, anonymous, auditModes, clientCertificates, credentials, dialects, errorFormats, eventWays, explainedValues,
-		fieldNames, forwarded, halfCloses, httpProtocols, loggedRequests, logFormats, logLevels, metricNames, protocols, redisModes, regoVersions, requestIDs,
-		tlsVersions, underscores, undescribedWays, writeLocks, []apiserverv1.AudienceMatchPolicyType{apiserverv1.AudienceMatchPolicyMatchAny},
+		abandonedWriteWays, admitOns, anonymous, auditModes, clientCertificates, credentials, dialects, errorFormats,
+		eventWays, explainedValues,
+		fieldNames, forwarded, halfCloses, httpProtocols, loggedRequests, logFormats, logLevels, metricNames, protocols,
+		redisModes, regoVersions, requestIDs,
+		tlsVersions, underscores, undescribedWays, writeLocks,
+		[]apiserverv1.AudienceMatchPolicyType{apiserverv1.AudienceMatchPolicyMatchAny},
 	}
 }
 
@@ -48,7 +51,8 @@ func wordsOf(t reflect.Type) (words []string, isWord bool) {
 			words = append(words, v.Index(i).String())
 		}
 		switch v.Index(0).Interface().(type) {
-		case AbandonedWrites, ClientCertificates, Dialect, ErrorFormat, Events, HalfClose, HTTPProtocol, TLSVersion, Undescribed, apiserverv1.AudienceMatchPolicyType:
+		case AbandonedWrites, ClientCertificates, Dialect, ErrorFormat, Events, HalfClose, HTTPProtocol, TLSVersion,
+			Undescribed, apiserverv1.AudienceMatchPolicyType:
 			words = append(words, "")
 		}
 		return words, true
@@ -61,8 +65,8 @@ type schemaMaker struct {
 	docs docs
 }
 
-// of returns the schema of a type. The value is a decoded one with the reader's defaults. The reader takes null for a key that
-// is left out, wherever it stands.
+// of returns the schema of a type. The value is a decoded one with the reader's defaults. The reader takes null for a
+// key that is left out, wherever it stands.
 func (m *schemaMaker) of(t reflect.Type, defaults reflect.Value) map[string]any {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -96,13 +100,16 @@ func (m *schemaMaker) of(t reflect.Type, defaults reflect.Value) map[string]any 
 		}
 		return s
 	case reflect.Map:
-		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": m.of(t.Elem(), reflect.New(t.Elem()).Elem())}
+		return map[string]any{"type": []string{"object", "null"},
+			"additionalProperties": m.of(t.Elem(), reflect.New(t.Elem()).Elem())}
 	case reflect.Bool:
 		return map[string]any{"type": []string{"boolean", "null"}, "default": defaults.Bool()}
 	case reflect.Int32:
-		return map[string]any{"type": []string{"integer", "null"}, "minimum": -1 << 31, "maximum": 1<<31 - 1, "default": defaults.Int()}
+		return map[string]any{"type": []string{"integer", "null"}, "minimum": -1 << 31, "maximum": 1<<31 - 1,
+			"default": defaults.Int()}
 	case reflect.Int64:
-		return map[string]any{"type": []string{"integer", "null"}, "minimum": -1 << 63, "maximum": 1<<63 - 1, "default": defaults.Int()}
+		return map[string]any{"type": []string{"integer", "null"}, "minimum": -1 << 63, "maximum": 1<<63 - 1,
+			"default": defaults.Int()}
 	case reflect.String:
 		s := map[string]any{"type": []string{"string", "null"}}
 		if words, isWord := wordsOf(t); isWord {
@@ -229,8 +236,8 @@ func readFields(raw docs, keys map[string]string, of string, s *ast.StructType) 
 	}
 }
 
-// full returns a configuration file in which everything is that may be left out: an empty object for each struct, and a list
-// of one item for each list of them.
+// full returns a configuration file in which everything is that may be left out: an empty object for each struct, and a
+// list of one item for each list of them.
 func full(t reflect.Type) any {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -423,12 +430,13 @@ func verdict(t *testing.T, s *jsonschema.Schema, file []byte) error {
 var isOfForm = regexp.MustCompile(
 	`: (unknown field|must be decodable|must be (an object|a list|a string|a boolean|an integer( of 32 bits)?), not |must be '[^']*'(, '[^']*')*( or '[^']*')?, not |must be .*, or an object)`).MatchString
 
-// TestSchemaIsOfTheReader changes each key of a whole configuration file: what the schema refuses the reader refuses, and what
-// the reader refuses for a key, a type or a word the schema refuses.
+// TestSchemaIsOfTheReader changes each key of a whole configuration file: what the schema refuses the reader refuses,
+// and what the reader refuses for a key, a type or a word the schema refuses.
 func TestSchemaIsOfTheReader(t *testing.T) {
 	s := judge(t)
 	dir := t.TempDir()
-	kubeconfig(t, dir, api.Cluster{Server: "https://10.0.0.1:6443", InsecureSkipTLSVerify: true}, api.AuthInfo{Token: "secret"})
+	kubeconfig(t, dir, api.Cluster{Server: "https://10.0.0.1:6443", InsecureSkipTLSVerify: true},
+		api.AuthInfo{Token: "secret"})
 	file := filepath.Join(dir, "gateway.json")
 	read := func(root any) (string, error, error) {
 		data, err := json.Marshal(root)
@@ -453,15 +461,17 @@ func TestSchemaIsOfTheReader(t *testing.T) {
 		switch {
 		case refusal != nil && err == nil:
 			t.Errorf("%s: %v: the schema refuses what the reader takes: %v\n%s", path, change, refusal, data)
-		case refusal == nil && err != nil && slices.ContainsFunc(strings.Split(err.Error(), "\n"), func(line string) bool {
-			return strings.Contains(line, " "+path+": ") && isOfForm(line)
-		}):
+		case refusal == nil && err != nil && slices.ContainsFunc(strings.Split(err.Error(), "\n"),
+			func(line string) bool {
+				return strings.Contains(line, " "+path+": ") && isOfForm(line)
+			}):
 			t.Errorf("%s: %v: the schema takes what the reader refuses: %v", path, change, err)
 		}
 	}
 	var walk func(path string, at any, set func(any))
 	walk = func(path string, at any, set func(any)) {
-		for _, other := range []any{nil, true, 1, 1.5, 1 << 40, json.Number("1e30"), "x", "", "pass", []any{}, []any{1}, []any{nil}, map[string]any{}, map[string]any{"x": 1}} {
+		for _, other := range []any{nil, true, 1, 1.5, 1 << 40, json.Number("1e30"), "x", "", "pass", []any{}, []any{1},
+			[]any{nil}, map[string]any{}, map[string]any{"x": 1}} {
 			set(other)
 			try(path, other)
 		}

@@ -21,7 +21,8 @@ func addressProblem(address string) string {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return fmt.Sprintf("must end with a port between 0 and 65535, not '%s'", port)
 	}
-	if _, err := netip.ParseAddr(host); err != nil && host != "" && len(validation.IsDNS1123Subdomain(strings.ToLower(host))) > 0 {
+	if _, err := netip.ParseAddr(host); err != nil && host != "" &&
+		len(validation.IsDNS1123Subdomain(strings.ToLower(host))) > 0 {
 		return fmt.Sprintf("must begin with a host name or an IP address, not '%s'", host)
 	}
 	return ""
@@ -108,7 +109,8 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("must be an address or a CIDR block such as '10.0.0.0/8', not '%s'", text)
 	}
 	if p != p.Masked() {
-		return netip.Prefix{}, fmt.Errorf("must be a block without bits beyond its length: '%s', not '%s'", p.Masked(), text)
+		return netip.Prefix{}, fmt.Errorf("must be a block without bits beyond its length: '%s', not '%s'", p.Masked(),
+			text)
 	}
 	return p, nil
 }
@@ -121,6 +123,7 @@ func isHost(host string) bool {
 	}
 	host = strings.TrimSuffix(host, ".")
 	return len(host) <= 253 && !slices.ContainsFunc(strings.Split(host, "."), func(label string) bool {
-		return label == "" || len(label) > 63 || strings.ContainsFunc(label, func(c rune) bool { return c == '~' || notPlain(c) })
+		return label == "" || len(label) > 63 ||
+			strings.ContainsFunc(label, func(c rune) bool { return c == '~' || notPlain(c) })
 	})
 }

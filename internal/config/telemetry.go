@@ -140,7 +140,8 @@ type Log struct {
 
 func defaultTelemetry() Telemetry {
 	return Telemetry{
-		Log:        Log{Level: "Info", Format: "Text", Requests: LogRefusedAndFailed, SampleOneIn: 100, FieldNames: OpenTelemetryNames},
+		Log: Log{Level: "Info", Format: "Text", Requests: LogRefusedAndFailed, SampleOneIn: 100,
+			FieldNames: OpenTelemetryNames},
 		RequestIDs: IDsOnRefusals,
 		Metrics:    Metrics{Names: PrometheusNames},
 	}

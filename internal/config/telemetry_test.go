@@ -22,7 +22,8 @@ func TestTelemetryDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Log{Level: "Info", Format: "JSON", Requests: LogRefusedAndFailed, SampleOneIn: 100, FieldNames: OpenTelemetryNames}
+	want := Log{Level: "Info", Format: "JSON", Requests: LogRefusedAndFailed, SampleOneIn: 100,
+		FieldNames: OpenTelemetryNames}
 	if c.Telemetry.Log != want || c.Telemetry.RequestIDs != IDsOnRefusals {
 		t.Errorf("got %+v", c.Telemetry)
 	}

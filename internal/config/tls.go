@@ -92,7 +92,8 @@ func (v *validator) serviceAccount(path string, u *UpstreamSpec) {
 			set   bool
 		}{{"endpoints", len(u.Endpoints) > 0}, {"tls", u.TLS != nil}, {"tokenFile", u.TokenFile != ""}} {
 			if one.set {
-				v.check(path+"."+one.field, fmt.Sprintf("must not be set where `%s.kubeconfig` is, which says it", path))
+				v.check(path+"."+one.field, fmt.Sprintf("must not be set where `%s.kubeconfig` is, which says it",
+					path))
 			}
 		}
 		return
@@ -155,7 +156,8 @@ func (v *validator) listenerTLS(path string, t *ListenerTLS) {
 	case t.ClientCertificates != IgnoreCertificates && t.ClientCAFile == "":
 		v.check(path+".clientCAFile", fmt.Sprintf("Required value: must name the authorities where `%s.clientCertificates` is '%s'", path, t.ClientCertificates))
 	case t.ClientCertificates == IgnoreCertificates && t.ClientCAFile != "":
-		v.check(path+".clientCAFile", fmt.Sprintf("must not be set where `%s.clientCertificates` is '%s'", path, IgnoreCertificates))
+		v.check(path+".clientCAFile", fmt.Sprintf("must not be set where `%s.clientCertificates` is '%s'", path,
+			IgnoreCertificates))
 	}
 	if !slices.Contains(tlsVersions, t.MinVersion) {
 		v.check(path+".minVersion", notOneOf(string(t.MinVersion), tlsVersions))

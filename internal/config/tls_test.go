@@ -23,11 +23,14 @@ routes: [{upstream: a}]
 	}
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, one := range []struct{ got, want any }{
-		{c.TLS, &ListenerTLS{CertFile: in("tls.crt"), KeyFile: "/etc/tls/tls.key", ClientCAFile: in("ca.crt"), ClientCertificates: RequestCertificates, MinVersion: VersionTLS12}},
-		{c.Admin.TLS, &ListenerTLS{CertFile: in("a"), KeyFile: in("b"), ClientCertificates: IgnoreCertificates, MinVersion: VersionTLS13}},
+		{c.TLS, &ListenerTLS{CertFile: in("tls.crt"), KeyFile: "/etc/tls/tls.key", ClientCAFile: in("ca.crt"),
+			ClientCertificates: RequestCertificates, MinVersion: VersionTLS12}},
+		{c.Admin.TLS, &ListenerTLS{CertFile: in("a"), KeyFile: in("b"), ClientCertificates: IgnoreCertificates,
+			MinVersion: VersionTLS13}},
 		{c.Admin.TokenFile, in("token")},
 		{c.Admin.Profiling, true},
-		{c.Upstreams[0].TLS, &UpstreamTLS{CAFile: in("ca.crt"), CertFile: "/etc/own.crt", KeyFile: in("own.key"), ServerName: "a.internal"}},
+		{c.Upstreams[0].TLS, &UpstreamTLS{CAFile: in("ca.crt"), CertFile: "/etc/own.crt", KeyFile: in("own.key"),
+			ServerName: "a.internal"}},
 		{c.Upstreams[1].TLS, &UpstreamTLS{InsecureSkipTLSVerify: true}},
 	} {
 		if !reflect.DeepEqual(one.got, one.want) {
@@ -47,7 +50,8 @@ func TestTLSProblems(t *testing.T) {
 		{"values", "tls: {certFile: a, keyFile: b, clientCertificates: request, minVersion: TLS11}\n" + upstream, "" +
 			"gateway.yaml:3: tls.clientCertificates: must be 'Ignore', 'Request' or 'Require', not 'request'\n" +
 			"gateway.yaml:3: tls.minVersion: must be 'VersionTLS12' or 'VersionTLS13', not 'TLS11'"},
-		{"a field that there is not", "tls: {certFile: a, keyfile: b}\n" + upstream, "gateway.yaml:3: tls.keyfile: unknown field; did you mean `keyFile`?"},
+		{"a field that there is not", "tls: {certFile: a, keyfile: b}\n" + upstream,
+			"gateway.yaml:3: tls.keyfile: unknown field; did you mean `keyFile`?"},
 		{"an upstream without TLS", "upstreams: [{name: a, endpoints: [http://a], tls: {caFile: a}}]\n", "gateway.yaml:3: upstreams[0].tls: must not be set where the endpoints have the scheme 'http'"},
 		{"half a pair", "upstreams:\n- {name: a, endpoints: [https://a], tls: {certFile: a}}\n- {name: b, endpoints: [https://b], tls: {keyFile: a}}\nroutes: [{upstream: a}]\n", "" +
 			"gateway.yaml:4: upstreams[0].tls.keyFile: Required value: must name the key of `upstreams[0].tls.certFile`\n" +
@@ -71,7 +75,8 @@ func TestTLSProblems(t *testing.T) {
 
 // Two listeners on ports that are chosen for them are no conflict.
 func TestChosenPorts(t *testing.T) {
-	if _, problem, _ := load(t, "", Flags{Upstream: "http://a", Listen: "127.0.0.1:0", Admin: "127.0.0.1:0"}); problem != "" {
+	if _, problem, _ := load(t, "",
+		Flags{Upstream: "http://a", Listen: "127.0.0.1:0", Admin: "127.0.0.1:0"}); problem != "" {
 		t.Error(problem)
 	}
 }

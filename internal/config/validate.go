@@ -30,7 +30,8 @@ func (v *validator) configuration(c *Configuration) {
 		v.upstream(fmt.Sprintf("upstreams[%d]", i), &c.Upstreams[i])
 		for j := range i {
 			if c.Upstreams[j].Name == c.Upstreams[i].Name {
-				v.check(fmt.Sprintf("upstreams[%d].name", i), fmt.Sprintf("must be unique; `upstreams[%d]` is '%s' too", j, c.Upstreams[j].Name))
+				v.check(fmt.Sprintf("upstreams[%d].name", i),
+					fmt.Sprintf("must be unique; `upstreams[%d]` is '%s' too", j, c.Upstreams[j].Name))
 				break
 			}
 		}
@@ -125,7 +126,8 @@ func (v *validator) routes(c *Configuration) {
 		v.cors(path+".cors", r.CORS)
 		between(v, path+".bodyBytes", r.BodyBytes, 0, 1<<30)
 		if most := c.Limits.BodiesInFlightBytes; r.BodyBytes > most && most >= 1 && r.BodyBytes <= 1<<30 {
-			v.check(path+".bodyBytes", fmt.Sprintf("must be less than or equal to `limits.bodiesInFlightBytes`, which is %d", most))
+			v.check(path+".bodyBytes",
+				fmt.Sprintf("must be less than or equal to `limits.bodiesInFlightBytes`, which is %d", most))
 		}
 		v.within(path+".responseTimeoutSeconds", r.ResponseTimeoutSeconds, 0, maxSeconds)
 		v.within(path+".bodyTimeoutSeconds", r.BodyTimeoutSeconds, 0, maxSeconds)
@@ -168,7 +170,8 @@ func (v *validator) limits(l *Limits) {
 	between(v, "limits.bodiesInFlightBytes", l.BodiesInFlightBytes, 0, 1<<40)
 	between(v, "limits.heavyRequests", l.HeavyRequests, 0, 10_000)
 	if l.BodyBytes > l.BodiesInFlightBytes && l.BodyBytes <= 1<<30 && l.BodiesInFlightBytes >= 1 {
-		v.check("limits.bodiesInFlightBytes", fmt.Sprintf("must be greater than or equal to `limits.bodyBytes`, which is %d", l.BodyBytes))
+		v.check("limits.bodiesInFlightBytes",
+			fmt.Sprintf("must be greater than or equal to `limits.bodyBytes`, which is %d", l.BodyBytes))
 	}
 	between(v, "limits.headerBytes", l.HeaderBytes, 1<<10, mebi)
 	between(v, "limits.uriBytes", l.URIBytes, 128, mebi)

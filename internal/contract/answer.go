@@ -67,8 +67,8 @@ func Kinds(yield func(Kind) bool) {
 	}
 }
 
-// AnswerOf returns what is declared for a status code; nil if nothing is. A code goes before a range, and a range before what
-// holds for all others.
+// AnswerOf returns what is declared for a status code; nil if nothing is. A code goes before a range, and a range
+// before what holds for all others.
 func (o *Operation) AnswerOf(code int) (of *Answer) {
 	for k := range o.Answers {
 		switch a := &o.Answers[k]; {
@@ -95,7 +95,8 @@ const (
 
 // Check checks the head of an answer against what is declared. lines returns the values of the
 // headers of a name. The content declares the body; nil if nothing does.
-func (a *Answer) Check(contentType string, lines func(name string) []string, body Presence) (found []Departure, of *Content) {
+func (a *Answer) Check(contentType string, lines func(name string) []string,
+	body Presence) (found []Departure, of *Content) {
 	found = a.checkHeaders(lines)
 	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	media = strings.TrimSpace(media)

@@ -15,8 +15,8 @@ type Body struct {
 	As    Language
 	// Form says how the fields of a form are read; nil for other bodies.
 	Form *Form
-	// Schema says what JSON must be, or the object that the fields of a form make; nil if anything is right, and for bodies
-	// that are not read. Owned says what of it the API itself sets.
+	// Schema says what JSON must be, or the object that the fields of a form make; nil if anything is right, and for
+	// bodies that are not read. Owned says what of it the API itself sets.
 	Schema *schema.Schema
 	Owned  *Members
 }
@@ -32,8 +32,8 @@ func (b *Body) SchemaOf() *schema.Schema {
 	return b.Schema
 }
 
-// Check returns what is wrong with a body that was read, by the schema of its media type alone. The frame is asked for only
-// if the schema has rules.
+// Check returns what is wrong with a body that was read, by the schema of its media type alone. The frame is asked for
+// only if the schema has rules.
 func (b *Body) Check(root document.Node, frame func() *cel.Frame) schema.Result {
 	if !b.IsDescribed() {
 		return schema.Result{}

@@ -36,7 +36,8 @@ func (r *reader) check(values *schema.Schema, frame func() *cel.Frame) field.Err
 	}
 	d, err := document.Parse(r.json, document.Limits{})
 	if err != nil {
-		return append(r.failures, field.Invalid(field.NewPath("query"), field.OmitValueType{}, "must be parameters that can be read in one way only: "+err.Error()))
+		return append(r.failures, field.Invalid(field.NewPath("query"), field.OmitValueType{},
+			"must be parameters that can be read in one way only: "+err.Error()))
 	}
 	defer d.Release()
 	var f *cel.Frame

@@ -42,11 +42,11 @@ func (c *Contract) SetAt(t Target, o *Operation) {
 type Operation struct {
 	// Parameters are in the order of their places.
 	Parameters []Parameter
-	// Values is the schema of the object that the values of the parameters make: a member for each place, and in it one for
-	// each parameter. It is nil if there are none.
+	// Values is the schema of the object that the values of the parameters make: a member for each place, and in it one
+	// for each parameter. It is nil if there are none.
 	Values *schema.Schema
-	// Bodies are the media types of bodies; nil if the document says nothing of them. MayBeEmpty reports whether the document
-	// lets the request have no body: it declares none, or none that is required.
+	// Bodies are the media types of bodies; nil if the document says nothing of them. MayBeEmpty reports whether the
+	// document lets the request have no body: it declares none, or none that is required.
 	Bodies     []Body
 	MayBeEmpty bool
 	// Answers are the answers that are declared; nil if they are not checked against the document.

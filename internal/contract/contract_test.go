@@ -134,10 +134,12 @@ func TestMediaTypes(t *testing.T) {
 	if got := (&contract.Operation{}).Forms(); got != "" {
 		t.Errorf("forms are %q", got)
 	}
-	if got := (*contract.Body)(nil).SchemaOf(); got != nil || (*contract.Body)(nil).IsDescribed() || (&contract.Body{}).IsDescribed() {
+	if got := (*contract.Body)(nil).SchemaOf(); got != nil || (*contract.Body)(nil).IsDescribed() ||
+		(&contract.Body{}).IsDescribed() {
 		t.Errorf("the schema of nothing is %v", got)
 	}
-	if s := compiled(t, "type: object"); (&contract.Body{Schema: s}).SchemaOf() != s || !(&contract.Body{Schema: s}).IsDescribed() {
+	if s := compiled(t, "type: object"); (&contract.Body{Schema: s}).SchemaOf() != s ||
+		!(&contract.Body{Schema: s}).IsDescribed() {
 		t.Error("a described body is not")
 	}
 	named := &contract.Operation{Underscored: []string{"X_Trace"}}
@@ -151,9 +153,11 @@ func TestNames(t *testing.T) {
 	o := &contract.Operation{
 		Parameters: []contract.Parameter{
 			{In: contract.InQuery, Name: "a b", Types: []contract.Type{contract.Integer}, IsRequired: true},
-			{In: contract.InQuery, Name: "t", Types: []contract.Type{contract.Boolean, contract.String}, Shape: contract.List,
+			{In: contract.InQuery, Name: "t", Types: []contract.Type{contract.Boolean, contract.String},
+				Shape:     contract.List,
 				Separator: "|"},
-			{In: contract.InHeader, Name: "X-A", Types: []contract.Type{contract.Number}, IsRequired: true, MayBeEmpty: true},
+			{In: contract.InHeader, Name: "X-A", Types: []contract.Type{contract.Number}, IsRequired: true,
+				MayBeEmpty: true},
 			{In: contract.InCookie, Name: "c", Types: []contract.Type{contract.Number, contract.Boolean}},
 		},
 		Values: compiled(t,
@@ -189,7 +193,8 @@ func TestNames(t *testing.T) {
 		{"a+b=1", []string{"X-A: 1x"}, `header.X-A: Invalid value: "1x": must be a number`},
 		{"a+b=1", []string{"X-A: 1e5x"}, `header.X-A: Invalid value: "1e5x": must be a number`},
 		{"a+b=1", []string{"X-A: 1%35"}, `header.X-A: Invalid value: "1%35": must be a number`},
-		{"a+b=1", []string{"X-A: 1", "Cookie: d=1; c=true;c2=x"}, ""}, {"a+b=1", []string{"X-A: 1", "Cookie: c=%31"}, ""},
+		{"a+b=1", []string{"X-A: 1", "Cookie: d=1; c=true;c2=x"}, ""},
+		{"a+b=1", []string{"X-A: 1", "Cookie: c=%31"}, ""},
 		{"a+b=1", []string{"X-A: 1", "Cookie: c=yes"},
 			`cookie.c: Invalid value: "yes": must be a number or 'true' or 'false'`},
 		{"a+b=1&t=true|b%7Cc%7cd", []string{"X-A: 1"}, ""}, {"a+b=1&t=a%FF|b|%C3", []string{"X-A: 1"},
@@ -254,8 +259,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestFields: a form in either encoding is read into the object of its fields; what is not allowed or is not read in one way
-// only is refused.
+// TestFields: a form in either encoding is read into the object of its fields; what is not allowed or is not read in
+// one way only is refused.
 func TestFields(t *testing.T) {
 	text, number := []contract.Type{contract.String}, []contract.Type{contract.Integer}
 	form := &contract.Form{
@@ -266,7 +271,8 @@ func TestFields(t *testing.T) {
 				Keys: contract.KeysDeep},
 			{In: contract.InBody, Name: "j", Shape: contract.JSON},
 		},
-		Parts: []contract.Part{{}, {}, {IsFile: true, MinBytes: 2, MaxBytes: 4, Media: []string{"image/*", "text/css"}}, {},
+		Parts: []contract.Part{{}, {}, {IsFile: true, MinBytes: 2, MaxBytes: 4, Media: []string{"image/*", "text/css"}},
+			{},
 			{Media: []string{"application/json"}}},
 	}
 	open := *form
@@ -283,7 +289,8 @@ func TestFields(t *testing.T) {
 			`{"s":"a"} x: Forbidden: must not be set: the form has no such field`},
 		{form, "s=a&=1", `{"s":"a"} "": Forbidden: must not be set: the form has no such field`},
 		{form, "s=a&n=x", `{"s":"a"} n[0]: Invalid value: "x": must be an integer`},
-		{form, "s=a&s=b", `{} s: Invalid value: "a": must be given once`}, {&open, "s=a&x=1&y=2", `{"s":"a","x":1,"y":2}`},
+		{form, "s=a&s=b", `{} s: Invalid value: "a": must be given once`},
+		{&open, "s=a&x=1&y=2", `{"s":"a","x":1,"y":2}`},
 		{&open, "s=a&x=1&x=2", `{"s":"a"} x: Invalid value: "2": must be given once`},
 		{&open, "s=a&x=z&y=2", `{"s":"a","y":2} x: Invalid value: "z": must be an integer`},
 		{&lists, "s=a&x=1&y=2&x=3", `{"s":"a","x":["1","3"],"y":["2"]}`},
@@ -336,7 +343,8 @@ func TestFields(t *testing.T) {
 		{form, s + part(`name="x"; filename="y"`, "1") + end,
 			value + "x: Forbidden: must not be set: the form has no such field"},
 		{&lists, s + part(`name="x"; filename="y"`, "1") + end, `{"s":"a%41+","x":["y"]}`},
-		{form, part(`name="s"`, "a\r\n--c") + end, `{"s":"a\r\n--c"}`}, {form, part(`name="s"`, "a--b") + end, delimited},
+		{form, part(`name="s"`, "a\r\n--c") + end, `{"s":"a\r\n--c"}`},
+		{form, part(`name="s"`, "a--b") + end, delimited},
 		{form, "--b\r\nContent-Disposition: form-data; name=\"s\"\r\n", header},
 		{form, part("name=\"s\"\r\nX-Other: é", "a") + end, `{"s":"a"}`},
 		{form, part("name=\"s\"\r\nX-Other \xff: a", "a") + end, header},
@@ -387,7 +395,8 @@ func check(t *testing.T, body string, json []byte, failures field.ErrorList, err
 	if err != nil {
 		got = "error: " + err.Error()
 	}
-	if isPrefix := strings.HasPrefix(want, "error: ") || strings.HasSuffix(want, "Invalid") || strings.HasSuffix(want, "larger"); got != want && !(isPrefix && strings.HasPrefix(got, want)) {
+	if isPrefix := strings.HasPrefix(want, "error: ") || strings.HasSuffix(want, "Invalid") ||
+		strings.HasSuffix(want, "larger"); got != want && !(isPrefix && strings.HasPrefix(got, want)) {
 		t.Errorf("%.300q: got\n%s\nwant\n%s", body, got, want)
 	}
 }
@@ -418,7 +427,8 @@ func TestAnswers(t *testing.T) {
 	body := compiled(t,
 		"{type: object, required: [a], properties: {a: {type: integer, maximum: 5}, secret: {type: string}}}")
 	a := &contract.Answer{
-		Contents: []contract.Content{{Media: "application/*"}, {Media: "application/json", Schema: body, Hidden: hidden},
+		Contents: []contract.Content{{Media: "application/*"},
+			{Media: "application/json", Schema: body, Hidden: hidden},
 			{Media: "image/*", Schema: body}},
 		Headers: []contract.Parameter{
 			{In: contract.InHeader, Name: "X-Left", Types: []contract.Type{contract.Integer}, IsRequired: true},
@@ -471,7 +481,8 @@ func TestAnswers(t *testing.T) {
 	}
 	for media, want := range map[string]bool{"application/json": true, "Application/JSON; charset=utf-8": true,
 		"application/problem+json": true, "text/json": true, "text/plain": false, "": false} {
-		if got := a.Contents[1].IsRead(media); got != want || a.Contents[0].IsRead(media) || (*contract.Content)(nil).IsRead(media) {
+		if got := a.Contents[1].IsRead(media); got != want || a.Contents[0].IsRead(media) ||
+			(*contract.Content)(nil).IsRead(media) {
 			t.Errorf("%q is read: %v", media, got)
 		}
 	}
@@ -567,9 +578,11 @@ func TestPatches(t *testing.T) {
 		holds              bool
 	}{
 		{nil, "", "", "", "", false}, {[]contract.Body{body(merge, s)}, merge, "", merge, merge, true},
-		{[]contract.Body{body("application/json", s), body(merge, s)}, merge, "", "application/json", "application/json",
+		{[]contract.Body{body("application/json", s), body(merge, s)}, merge, "", "application/json",
+			"application/json",
 			true},
-		{[]contract.Body{body("application/*", s), body(merge, s), body("application/json", s)}, merge, "", "application/*",
+		{[]contract.Body{body("application/*", s), body(merge, s), body("application/json", s)}, merge, "",
+			"application/*",
 			"application/json", true}, {[]contract.Body{body(json, list)}, "", json, "", "", false},
 		{[]contract.Body{body(json, list), body(merge, s)}, merge, json, merge, merge, false},
 		{[]contract.Body{body("application/json", list), body(json, s)}, "", json, "", "", false},
@@ -584,7 +597,9 @@ func TestPatches(t *testing.T) {
 			}
 			return b.Media
 		}
-		if got := [...]string{name(o.PatchBody(merge)), name(o.PatchBody(json)), name(o.PatchBody("application/apply-patch+yaml")), name(o.EffectBody())}; got != [...]string{test.merge, test.json, test.apply, test.effect} || o.HoldsEffects() != test.holds {
+		if got := [...]string{name(o.PatchBody(merge)), name(o.PatchBody(json)),
+			name(o.PatchBody("application/apply-patch+yaml")), name(o.EffectBody())}; got != [...]string{test.merge,
+			test.json, test.apply, test.effect} || o.HoldsEffects() != test.holds {
 			t.Errorf("%v: %q, holds effects: %v", test, got, o.HoldsEffects())
 		}
 	}
@@ -623,7 +638,8 @@ func TestPatches(t *testing.T) {
 		"{type: object, properties: {o: {type: object, properties: {k: {type: integer, maximum: 1}}}}}"),
 		Form: &contract.Form{Fields: []contract.Parameter{{In: contract.InBody, Name: "o", Shape: contract.Object,
 			Keys: contract.KeysSpread}}}}
-	if got := texts(spread.Check(parsed(t, `{"o":{"k":2}}`), noFrame).Errors); got != "k: Invalid value: 2: must be less than or equal to 1" {
+	if got := texts(spread.Check(parsed(t, `{"o":{"k":2}}`),
+		noFrame).Errors); got != "k: Invalid value: 2: must be less than or equal to 1" {
 		t.Errorf("the member of a form is named %s", got)
 	}
 }

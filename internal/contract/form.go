@@ -106,11 +106,14 @@ func (p *pairs) add(r *reader, name, text string) {
 
 // unknown notes a field that is not known. Forms are sent on as they are, so that it cannot be left out.
 func (r *reader) unknown(name string) {
-	e := &field.Error{Type: field.ErrorTypeForbidden, Field: shown(name), BadValue: "", Detail: "must not be set: the form has no such field"}
+	e := &field.Error{Type: field.ErrorTypeForbidden, Field: shown(name), BadValue: "",
+		Detail: "must not be set: the form has no such field"}
 	if e.Field == "" {
 		e.Field = `""`
 	}
-	if len(r.failures) < maxFailures && !slices.ContainsFunc(r.failures, func(other *field.Error) bool { return other.Field == e.Field && other.Type == e.Type }) {
+	if len(r.failures) < maxFailures &&
+		!slices.ContainsFunc(r.failures,
+			func(other *field.Error) bool { return other.Field == e.Field && other.Type == e.Type }) {
 		r.failures = append(r.failures, e)
 	}
 }
@@ -129,7 +132,8 @@ func (r *reader) others(p *pairs) {
 			if p.form.Others.Shape == List && other.name == one.name {
 				texts = append(texts, other.text)
 			} else if other.name == one.name {
-				r.failures = append(r.failures, field.Invalid(field.NewPath(shown(one.name)), shown(other.text), "must be given once"))
+				r.failures = append(r.failures, field.Invalid(field.NewPath(shown(one.name)), shown(other.text),
+					"must be given once"))
 				return
 			}
 		}

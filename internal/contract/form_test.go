@@ -52,7 +52,8 @@ func isSame(a, b map[string][]string) bool {
 
 // FuzzFields: a form is read as net/url reads it.
 func FuzzFields(f *testing.F) {
-	for _, body := range []string{"a=b", "a=%20+&b=1&b=2&c", "a=1&a=2", "&&=x", "a=%zz", "a;b", "a=%ff", "\x00=1", "b%5B%5D=1"} {
+	for _, body := range []string{"a=b", "a=%20+&b=1&b=2&c", "a=1&a=2", "&&=x", "a=%zz", "a;b", "a=%ff", "\x00=1",
+		"b%5B%5D=1"} {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -86,7 +87,8 @@ func FuzzParts(f *testing.F) {
 	const head = "--b\r\nContent-Disposition: form-data; name="
 	for _, body := range []string{
 		head + "\"a\"\r\n\r\nx\r\n--b--\r\n",
-		head + "\"file\"; filename=\"f\"\r\nContent-Type: image/png\r\n\r\n\x00\r\n--b\r\n" + head[5:] + "\"b\"\r\n\r\n\r\n--b--",
+		head + "\"file\"; filename=\"f\"\r\nContent-Type: image/png\r\n\r\n\x00\r\n--b\r\n" + head[5:] +
+			"\"b\"\r\n\r\n\r\n--b--",
 		head + "a\r\n\r\nx\r\n--b--\r\n", head + "\"a\"\r\n x\r\n\r\n\r\n--b--\r\n",
 		head + "\"a\"\r\n\r\nx\n--b\n\r\n--b--\r\n", "--b--\r\n", "--b\r\n\r\n--b--\r\n",
 		head + "\"a\"; filename*=utf-8''x\r\n\r\n\r\n--b--\r\n", head + "\"a\\\"\"\r\n\r\n\r\n--b--\r\n",

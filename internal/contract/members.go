@@ -2,8 +2,8 @@ package contract
 
 import "github.com/admission-gateway/gateway/internal/document"
 
-// Members are members of objects that a document marks: readOnly if the API itself sets them, writeOnly if it takes them and
-// does not show them.
+// Members are members of objects that a document marks: readOnly if the API itself sets them, writeOnly if it takes
+// them and does not show them.
 type Members struct {
 	members []member
 	items   *Members // in the items of a list

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ReadParts makes JSON of a form in parts (RFC 7578). A file becomes its name. The form is read strictly: what two servers
-// could read in two ways is an error.
+// ReadParts makes JSON of a form in parts (RFC 7578). A file becomes its name. The form is read strictly: what two
+// servers could read in two ways is an error.
 func (f *Form) ReadParts(body []byte, boundary string) (json []byte, failures field.ErrorList, err error) {
 	r := readers.Get().(*reader)
 	defer r.release()
@@ -124,7 +124,8 @@ func newParts(body []byte, boundary string) (*parts, error) {
 
 func isBoundary(text string) bool {
 	for i := range len(text) {
-		if c := text[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("'()+_,-./:=?", c) >= 0) {
+		if c := text[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.IndexByte("'()+_,-./:=?", c) >= 0) {
 			return false
 		}
 	}
@@ -166,7 +167,8 @@ func (p *parts) next() (one part, more bool, err error) {
 // header takes a header line of a part.
 func (p *part) header(line string) error {
 	name, value, found := strings.Cut(line, ":")
-	if !found || name == "" || strings.ContainsFunc(name, notInName) || !utf8.ValidString(value) || strings.ContainsFunc(value, isControl) {
+	if !found || name == "" || strings.ContainsFunc(name, notInName) || !utf8.ValidString(value) ||
+		strings.ContainsFunc(value, isControl) {
 		return errHeader
 	}
 	value = strings.Trim(value, " \t")
@@ -234,7 +236,8 @@ func (p *part) disposition(value string) error {
 func (p *part) contentType(value string) error {
 	media, parameters, _ := strings.Cut(value, ";")
 	p.media = strings.ToLower(strings.Trim(media, " \t"))
-	if major, minor, found := strings.Cut(p.media, "/"); !found || major == "" || minor == "" || strings.ContainsAny(p.media, " \t,\"*") {
+	if major, minor, found := strings.Cut(p.media, "/"); !found || major == "" || minor == "" ||
+		strings.ContainsAny(p.media, " \t,\"*") {
 		return errHeader
 	}
 	for one := range strings.SplitSeq(parameters, ";") {

@@ -78,8 +78,9 @@ func TestObjectParameters(t *testing.T) {
 	} {
 		got := failuresOf(get, t, "/things/w,1?"+test.query, test.lines...)
 		if !slices.EqualFunc(got, test.want, strings.HasPrefix) {
-			t.Errorf("%s %v: got\n%s\nwant\n%s", test.query, test.lines, strings.Join(got, "\n"), strings.Join(test.want,
-				"\n"))
+			t.Errorf("%s %v: got\n%s\nwant\n%s", test.query, test.lines, strings.Join(got, "\n"),
+				strings.Join(test.want,
+					"\n"))
 		}
 	}
 	want := []string{`path.id.w: Invalid value: 10: must be less than or equal to 9`}

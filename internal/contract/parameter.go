@@ -53,8 +53,8 @@ type Parameter struct {
 	Name string
 	// Segment is the segment of the path that a parameter in the path is, counted from the last one.
 	Segment int
-	// Literals are the texts around the variables of a segment with several parts, such as '{from}-{to}', and Variable is
-	// which of the variables the parameter is; nil if it is the whole segment.
+	// Literals are the texts around the variables of a segment with several parts, such as '{from}-{to}', and Variable
+	// is which of the variables the parameter is; nil if it is the whole segment.
 	Literals []string
 	Variable int
 	// Types are the types that the text, or each item of a list, may have.
@@ -62,8 +62,8 @@ type Parameter struct {
 	Shape Shape
 	// Style says what stands before the value of a parameter in the path.
 	Style Style
-	// Separator stands between the items of a list, or the members of an object, in one text; empty if each is a parameter
-	// of its own.
+	// Separator stands between the items of a list, or the members of an object, in one text; empty if each is a
+	// parameter of its own.
 	Separator string
 	// Keys says how the names of an object's members are written, and Members how their values are read. Others is for
 	// members that are not named; nil takes them for text.
@@ -185,7 +185,8 @@ var anyText = Parameter{Types: []Type{String}}
 func (p *Parameter) appendValue(to []byte, text string) (_ []byte, ok bool) {
 	for _, t := range p.Types {
 		switch {
-		case t == Integer && isInteger(text), t == Number && isNumber(text), t == Boolean && (text == "true" || text == "false"):
+		case t == Integer && isInteger(text), t == Number && isNumber(text), t == Boolean &&
+			(text == "true" || text == "false"):
 			return append(to, text...), true
 		case t == String && utf8.ValidString(text):
 			return quote.AppendJSON(to, text), true

@@ -155,7 +155,8 @@ func TestParameters(t *testing.T) {
 			want: []string{`query.filter: Invalid value: "{\"a\":1,\"a\":2}": must be JSON that can be read in one way only`}},
 		{query: "a%20b=c", want: []string{`query.a b: Invalid value: "c": must be an integer`}},
 		{query: "bare=%FF", want: []string{`query.bare: Invalid value: "` + "\uFFFD" + `": must be text in UTF-8`}},
-		{lines: []string{"x-trace: 1", "X-List: 1, 2", "X-List: a", "Cookie: limit=z; session=abc", "Accept: text/plain"},
+		{lines: []string{"x-trace: 1", "X-List: 1, 2", "X-List: a", "Cookie: limit=z; session=abc",
+			"Accept: text/plain"},
 			want: []string{
 				`header.X-List[2]: Invalid value: "a": must be an integer`,
 				`cookie.limit: Invalid value: "z": must be an integer`,
@@ -171,7 +172,8 @@ func TestParameters(t *testing.T) {
 			target += "?" + test.query
 		}
 		if got := failuresOf(get, t, target, test.lines...); !slices.Equal(got, test.want) {
-			t.Errorf("%s %v: got\n%s\nwant\n%s", target, test.lines, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			t.Errorf("%s %v: got\n%s\nwant\n%s", target, test.lines, strings.Join(got, "\n"),
+				strings.Join(test.want, "\n"))
 		}
 	}
 	for path, want := range map[string][]string{
@@ -188,7 +190,8 @@ func TestParameters(t *testing.T) {
 	}
 	want := []string{"query.must: Required value", "header.X-Must: Required value",
 		`path.shop: Invalid value: "A": must match the regular expression '^[a-z]+$'`}
-	if got := failuresOf(operation(t, parameters, resource.VerbUpdate), t, "/shops/A/books/1?other=1"); !slices.Equal(got, want) {
+	if got := failuresOf(operation(t, parameters, resource.VerbUpdate), t, "/shops/A/books/1?other=1"); !slices.Equal(
+		got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -209,7 +212,8 @@ func TestPathStyles(t *testing.T) {
 		{"style: label, explode: true, schema: " + list, ".1.2.3", ""},
 		{"style: label, explode: true, schema: " + list, ".1.2.3.4", "path.x: Too many: 4: must have at most 3 items"},
 		{"style: label, schema: " + object, ".R,100,G,200", ""},
-		{"style: label, schema: " + object, ".R,256", "path.x.R: Invalid value: 256: must be less than or equal to 255"},
+		{"style: label, schema: " + object, ".R,256",
+			"path.x.R: Invalid value: 256: must be less than or equal to 255"},
 		{"style: label, explode: true, schema: " + object, ".R=100.G=200", ""},
 		{"style: label, explode: true, schema: " + object, ".G=200", "path.x.R: Required value"},
 		{"style: matrix, schema: {type: integer}", ";x=5", ""},
@@ -225,7 +229,8 @@ func TestPathStyles(t *testing.T) {
 		{"style: matrix, schema: " + list, ";x=1,2,3", ""},
 		{"style: matrix, schema: " + list, ";x=1,b", `path.x[1]: Invalid value: "b": must be an integer`},
 		{"style: matrix, explode: true, schema: " + list, ";x=1;x=2;x=3", ""},
-		{"style: matrix, explode: true, schema: " + list, ";x=1;x=b", `path.x[1]: Invalid value: "b": must be an integer`},
+		{"style: matrix, explode: true, schema: " + list, ";x=1;x=b",
+			`path.x[1]: Invalid value: "b": must be an integer`},
 		{"style: matrix, explode: true, schema: " + list, ";x=1;y=2",
 			`path.x: Invalid value: ";x=1;y=2": must have ';x=' before each value`},
 		{"style: matrix, schema: " + object, ";x=R,100,G,200", ""},
@@ -233,7 +238,8 @@ func TestPathStyles(t *testing.T) {
 		{"style: matrix, explode: true, schema: " + object, ";R=100;G=200", ""},
 		{"style: matrix, explode: true, schema: " + object, ";R=100;R=1",
 			`path.x.R: Invalid value: "1": must be given once`},
-		{"style: matrix, explode: true, schema: " + object, "R=100", `path.x: Invalid value: "R=100": must begin with ';'`},
+		{"style: matrix, explode: true, schema: " + object, "R=100",
+			`path.x: Invalid value: "R=100": must begin with ';'`},
 	} {
 		o := operation(t,
 			"openapi: 3.1.0\ninfo: {title: A, version: '1'}\npaths: {'/a/{x}': {get: {parameters: [{name: x, in: path, required: true, "+test.parameter+"}]}}}\n",

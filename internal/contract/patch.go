@@ -17,9 +17,9 @@ const (
 	jsonPatch  = "application/json-patch+json"
 )
 
-// PatchBody returns the body that validates a patch of a media type; nil if the document has none. A merge patch of a type
-// that is not declared is validated by the declared one. A JSON patch that is not declared has none: its effect meets
-// [Operation.EffectBody].
+// PatchBody returns the body that validates a patch of a media type; nil if the document has none. A merge patch of a
+// type that is not declared is validated by the declared one. A JSON patch that is not declared has none: its effect
+// meets [Operation.EffectBody].
 func (o *Operation) PatchBody(media string) *Body {
 	if o == nil {
 		return nil
@@ -33,8 +33,8 @@ func (o *Operation) PatchBody(media string) *Body {
 	return o.EffectBody()
 }
 
-// EffectBody returns the declared merge patch that validates the effect of other patches; nil if none is declared with a
-// schema.
+// EffectBody returns the declared merge patch that validates the effect of other patches; nil if none is declared with
+// a schema.
 func (o *Operation) EffectBody() (of *Body) {
 	for k := range o.Bodies {
 		b := &o.Bodies[k]
@@ -53,8 +53,8 @@ func (o *Operation) HoldsEffects() bool {
 	return o != nil && o.EffectBody() != nil && o.PatchBody(jsonPatch) == nil
 }
 
-// CheckPatch returns what is wrong with a patch by the schema of its media type. In a patch that is said to be a merge patch,
-// and in the effect of a patch, null removes the member: it is right if the member may be missing.
+// CheckPatch returns what is wrong with a patch by the schema of its media type. In a patch that is said to be a merge
+// patch, and in the effect of a patch, null removes the member: it is right if the member may be missing.
 func (b *Body) CheckPatch(patch document.Node, nullRemoves bool, frame func() *cel.Frame) schema.Result {
 	result := b.Check(patch, frame)
 	if len(result.Errors) == 0 || !nullRemoves || patch.Kind() != document.Object || b.Schema == nil {
@@ -71,7 +71,8 @@ func (b *Body) CheckPatch(patch document.Node, nullRemoves bool, frame func() *c
 		return result
 	}
 	result = b.Check(without.Root(), frame)
-	result.Errors = slices.DeleteFunc(result.Errors, func(err *field.Error) bool { // a null is one of the members of a patch
+	result.Errors = slices.DeleteFunc(result.Errors, func(err *field.Error) bool {
+		// a null is one of the members of a patch
 		isFew, _ := wording.CountOf(err)
 		return isFew && !wrong[err.Field]
 	})

@@ -34,7 +34,8 @@ func (r *reader) parameter(k int, p *Parameter) {
 	texts := r.textsOf(k, p)
 	if len(texts) == 0 {
 		if p.IsRequired {
-			r.failures = append(r.failures, &field.Error{Type: field.ErrorTypeRequired, Field: p.path().String(), BadValue: ""})
+			r.failures = append(r.failures, &field.Error{Type: field.ErrorTypeRequired, Field: p.path().String(),
+				BadValue: ""})
 		}
 		return
 	}

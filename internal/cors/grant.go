@@ -38,8 +38,8 @@ type grant struct {
 	lines          string // that say so to a browser
 }
 
-// newGrant makes a grant of an origin, or of everyone: to everyone without credentials. The gateway's own headers are exposed
-// too.
+// newGrant makes a grant of an origin, or of everyone: to everyone without credentials. The gateway's own headers are
+// exposed too.
 func newGrant(origin string, hasCredentials bool, more string) *grant {
 	return newExactGrant(origin, hasCredentials, more, withExposed(more))
 }

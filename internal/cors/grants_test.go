@@ -16,7 +16,8 @@ import (
 func request(t *testing.T, origin string) *message.Head {
 	t.Helper()
 	h := &message.Head{}
-	if err := h.Parse([]byte("GET /a HTTP/1.1\r\nHost: gw\r\nOrigin: "+origin+"\r\n\r\n"), &message.Options{}); err != nil {
+	if err := h.Parse([]byte("GET /a HTTP/1.1\r\nHost: gw\r\nOrigin: "+origin+"\r\n\r\n"),
+		&message.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -80,11 +81,13 @@ func TestRememberedForItsTime(t *testing.T) {
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewGrants()
-		s.Note(request(t, "https://a.example"), "/a", answered("Access-Control-Allow-Origin: https://a.example\r\n"), time.Now())
+		s.Note(request(t, "https://a.example"), "/a", answered("Access-Control-Allow-Origin: https://a.example\r\n"),
+			time.Now())
 		asked := 0
 		for second := range 100 {
 			for n := range 2 * askedPerSecond {
-				got := shared(s, request(t, fmt.Sprintf("https://%d-%d.example", second, n)), func(*Question) (*message.Response, error) { asked++; return answered(""), nil })
+				got := shared(s, request(t, fmt.Sprintf("https://%d-%d.example", second, n)),
+					func(*Question) (*message.Response, error) { asked++; return answered(""), nil })
 				if got != nothing {
 					t.Fatalf("a stranger may read: %q", got)
 				}
@@ -137,7 +140,8 @@ func TestPreflightKeepsWhatIsExposed(t *testing.T) {
 	if got := shared(s, head, nil); got != want {
 		t.Errorf("answered %q, want %q", got, want)
 	}
-	if got := shared(s, request(t, "https://b.example"), func(*Question) (*message.Response, error) { return answered(grant), nil }); got != nothing {
+	if got := shared(s, request(t, "https://b.example"),
+		func(*Question) (*message.Response, error) { return answered(grant), nil }); got != nothing {
 		t.Errorf("another page reads: %q", got)
 	}
 }
@@ -153,7 +157,8 @@ func TestScripted(t *testing.T) {
 		"multipart/form-data; boundary=x":   "authorization,if-match,x-a,x-b",
 		"application/x-www-form-urlencoded": "authorization,if-match,x-a,x-b",
 	} {
-		if err := head.Parse([]byte("PUT /a HTTP/1.1\r\n"+lines+"Content-Type: "+contentType+"\r\n\r\n"), &message.Options{}); err != nil {
+		if err := head.Parse([]byte("PUT /a HTTP/1.1\r\n"+lines+"Content-Type: "+contentType+"\r\n\r\n"),
+			&message.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		got := string((&Question{Head: &head, Origin: "https://a.example", Target: "/a?b"}).AppendHead(nil))

@@ -21,8 +21,9 @@ type Options struct {
 	// HasCredentials lets requests have credentials: cookies, certificates, and Authorization by the browser.
 	HasCredentials bool
 	MaxAgeSeconds  int
-	// IsListed is for a policy of Gateway API: a preflight is answered with all methods and headers, and with no exposed
-	// header of the gateway's own; origins are patterns of the API, and "*" may be one that requests have credentials of.
+	// IsListed is for a policy of Gateway API: a preflight is answered with all methods and headers, and with no
+	// exposed header of the gateway's own; origins are patterns of the API, and "*" may be one that requests have
+	// credentials of.
 	IsListed bool
 }
 

@@ -50,7 +50,8 @@ func CopyGrant(r, answer *message.Response) {
 }
 
 // unscripted are headers that browsers set themselves, or let scripts set without asking.
-var unscripted = [...]string{"accept-charset", "accept-language", "content-language", "cache-control", "dnt", "pragma", "priority", "referer", "set-cookie", "upgrade-insecure-requests"}
+var unscripted = [...]string{"accept-charset", "accept-language", "content-language", "cache-control", "dnt", "pragma",
+	"priority", "referer", "set-cookie", "upgrade-insecure-requests"}
 
 // scripted returns the names, in lower case and in order, of the headers for which a browser asks.
 func scripted(head *message.Head) []string {
@@ -68,7 +69,8 @@ func scripted(head *message.Head) []string {
 			continue
 		}
 		name := strings.ToLower(string(l.Name))
-		isSet := strings.HasPrefix(name, "sec-") || strings.HasPrefix(name, "proxy-") || strings.HasPrefix(name, "access-control-request-")
+		isSet := strings.HasPrefix(name, "sec-") || strings.HasPrefix(name, "proxy-") ||
+			strings.HasPrefix(name, "access-control-request-")
 		if !isSet && !slices.Contains(unscripted[:], name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

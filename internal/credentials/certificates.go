@@ -28,8 +28,9 @@ func (c *certificates) add(one *tls.Certificate) {
 	}
 }
 
-// choose returns the certificate for the name that a client asks for: one with that name, else one with a wildcard that fits,
-// else the default. Of several for a name, such as one of RSA and one of ECDSA, it is the first that the client understands.
+// choose returns the certificate for the name that a client asks for: one with that name, else one with a wildcard that
+// fits, else the default. Of several for a name, such as one of RSA and one of ECDSA, it is the first that the client
+// understands.
 func (c *certificates) choose(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 	_, owner, _ := strings.Cut(name, ".")

@@ -44,8 +44,8 @@ func selfSigned(t *testing.T, isRSA bool, names ...string) *tls.Certificate {
 	return c
 }
 
-// TestChoose: clients get the certificate for the name that they ask for, by real handshakes: the name itself before a wildcard,
-// and of two for one name the one whose key the client understands.
+// TestChoose: clients get the certificate for the name that they ask for, by real handshakes: the name itself before a
+// wildcard, and of two for one name the one whose key the client understands.
 func TestChoose(t *testing.T) {
 	var c certificates
 	named := map[string]*tls.Certificate{}
@@ -68,8 +68,10 @@ func TestChoose(t *testing.T) {
 		suites []uint16
 		want   string
 	}{
-		{"api.example.com", nil, "exact"}, {"API.example.com", nil, "exact"}, {"www.example.com", nil, "wild"}, {"a.b.example.com", nil, "default"},
-		{"example.com", nil, "default"}, {"other.example.org", nil, "exact"}, {"unknown.example", nil, "default"}, {"", nil, "default"},
+		{"api.example.com", nil, "exact"}, {"API.example.com", nil, "exact"}, {"www.example.com", nil, "wild"},
+		{"a.b.example.com", nil, "default"},
+		{"example.com", nil, "default"}, {"other.example.org", nil, "exact"}, {"unknown.example", nil, "default"},
+		{"", nil, "default"},
 		{"default.example.com", nil, "default"}, {"both.example.net", nil, "rsa"},
 		{"both.example.net", []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}, "ecdsa"},
 	} {

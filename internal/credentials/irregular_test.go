@@ -76,7 +76,8 @@ func TestOverdue(t *testing.T) {
 		if want := []string{"1m0s false", "2m0s true"}; !slices.Equal(said, want) {
 			t.Errorf("said %q, want %q", said, want)
 		}
-		if !strings.Contains(log.String(), "the files with credentials take too long to read") || !strings.Contains(log.String(), `of="the token"`) {
+		if !strings.Contains(log.String(), "the files with credentials take too long to read") ||
+			!strings.Contains(log.String(), `of="the token"`) {
 			t.Errorf("the log says\n%s", &log)
 		}
 	})

@@ -24,7 +24,8 @@ type Peer struct {
 
 // ClientTLS returns how connections to the server are made.
 func (p *Peer) ClientTLS() (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: p.ServerName, NextProtos: []string{"http/1.1"}, DynamicRecordSizingDisabled: true}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: p.ServerName, NextProtos: []string{"http/1.1"},
+		DynamicRecordSizingDisabled: true}
 	if len(p.CAs) > 0 {
 		var err error
 		if c.RootCAs, err = ParsePool(p.CAs); err != nil {
@@ -58,7 +59,8 @@ func (p *Peer) verify(shown []*x509.Certificate, roots *x509.CertPool) error {
 		return err
 	}
 	for _, name := range p.Names {
-		if shown[0].VerifyHostname(name) == nil || slices.ContainsFunc(shown[0].URIs, func(u *url.URL) bool { return u.String() == name }) {
+		if shown[0].VerifyHostname(name) == nil ||
+			slices.ContainsFunc(shown[0].URIs, func(u *url.URL) bool { return u.String() == name }) {
 			return nil
 		}
 	}

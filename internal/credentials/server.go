@@ -58,7 +58,8 @@ func WatchServer(w *Watcher, name string, f ServerFiles) (*Value[*Server], error
 		files = append(files, one.Cert, one.Key)
 	}
 	return Watch(w, name, files, func(contents [][]byte) (*Server, error) {
-		held := ServerPEM{ClientCAs: contents[0], ClientAuth: f.ClientAuth, MinVersion: f.MinVersion, HasHTTP2: f.HasHTTP2}
+		held := ServerPEM{ClientCAs: contents[0], ClientAuth: f.ClientAuth, MinVersion: f.MinVersion,
+			HasHTTP2: f.HasHTTP2}
 		for i := 1; i < len(files); i += 2 {
 			held.Certificates = append(held.Certificates, CertPEM{contents[i], contents[i+1]})
 		}
@@ -68,9 +69,11 @@ func WatchServer(w *Watcher, name string, f ServerFiles) (*Value[*Server], error
 	})
 }
 
-// NewServer returns what a listener shows whose certificates are in no files. It never changes; the Watcher knows when they expire.
+// NewServer returns what a listener shows whose certificates are in no files. It never changes; the Watcher knows when
+// they expire.
 func NewServer(w *Watcher, name string, held *ServerPEM) (*Value[*Server], error) {
-	s, err := held.server(len(held.ClientCAs) > 0, func(i int) string { return fmt.Sprintf("certificate %d and its key", i+1) }, "the authorities of clients")
+	s, err := held.server(len(held.ClientCAs) > 0,
+		func(i int) string { return fmt.Sprintf("certificate %d and its key", i+1) }, "the authorities of clients")
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +124,8 @@ func (p *ServerPEM) server(hasClientCAs bool, certificate func(i int) string, au
 	return s, nil
 }
 
-// ParsePool makes a pool of the certificates in PEM. Other than x509.CertPool.AppendCertsFromPEM it leaves none out that
-// cannot be read: an authority that is missing is found when the file is, not when a client of its is refused.
+// ParsePool makes a pool of the certificates in PEM. Other than x509.CertPool.AppendCertsFromPEM it leaves none out
+// that cannot be read: an authority that is missing is found when the file is, not when a client of its is refused.
 func ParsePool(text []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	n := 0
@@ -147,13 +150,14 @@ func ParsePool(text []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Verify returns the chain from the certificate that a client has shown, which comes first, to one of the authorities. The
-// client has proved by the handshake that it has the key.
+// Verify returns the chain from the certificate that a client has shown, which comes first, to one of the authorities.
+// The client has proved by the handshake that it has the key.
 func (s *Server) Verify(shown []*x509.Certificate, at time.Time) ([]*x509.Certificate, error) {
 	if len(shown) == 0 {
 		return nil, nil
 	}
-	o := x509.VerifyOptions{Roots: s.ClientCAs, CurrentTime: at, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	o := x509.VerifyOptions{Roots: s.ClientCAs, CurrentTime: at, Intermediates: x509.NewCertPool(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if o.Roots == nil {
 		o.Roots = x509.NewCertPool() // not the system's
 	}

@@ -97,7 +97,8 @@ func watchTLS(w *Watcher, name string, t *transport.Config) (*Value[clientTLS], 
 				contents[i] = inline[i]
 			}
 		}
-		nobody := &transport.Config{TLS: transport.TLSConfig{Insecure: t.TLS.Insecure, ServerName: t.TLS.ServerName, NextProtos: t.TLS.NextProtos}}
+		nobody := &transport.Config{TLS: transport.TLSConfig{Insecure: t.TLS.Insecure, ServerName: t.TLS.ServerName,
+			NextProtos: t.TLS.NextProtos}}
 		if made.nobody, err = transport.TLSConfigFor(nobody); err != nil {
 			return made, err
 		}
@@ -114,7 +115,8 @@ func watchTLS(w *Watcher, name string, t *transport.Config) (*Value[clientTLS], 
 		own := &transport.Config{TLS: nobody.TLS}
 		own.TLS.CertData, own.TLS.KeyData, own.TLS.GetCertHolder = contents[1], contents[2], t.TLS.GetCertHolder
 		if made.own, err = transport.TLSConfigFor(own); err != nil {
-			return made, fmt.Errorf("the certificate in %s and the key in %s cannot be used: %w", places[1], places[2], err)
+			return made, fmt.Errorf("the certificate in %s and the key in %s cannot be used: %w", places[1], places[2],
+				err)
 		}
 		made.own.RootCAs, made.own.DynamicRecordSizingDisabled = made.nobody.RootCAs, true
 		return made, nil
@@ -183,7 +185,8 @@ func (written) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path == refused {
 		code = http.StatusUnauthorized
 	}
-	return &http.Response{StatusCode: code, Header: r.Header, Body: io.NopCloser(strings.NewReader("")), Request: r}, nil
+	return &http.Response{StatusCode: code, Header: r.Header, Body: io.NopCloser(strings.NewReader("")), Request: r},
+		nil
 }
 
 const refused = "/refused"
@@ -230,8 +233,10 @@ func WatchToken(w *Watcher, name, file string) (*Value[string], error) {
 func readToken(file string) func([][]byte) (string, error) {
 	return func(contents [][]byte) (string, error) {
 		value := strings.TrimSpace(string(contents[0]))
-		if value == "" || len(value) > maxToken || strings.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' }) {
-			return "", fmt.Errorf("the file '%s' must hold a token: at most %d printable ASCII characters", file, maxToken)
+		if value == "" || len(value) > maxToken ||
+			strings.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' }) {
+			return "", fmt.Errorf("the file '%s' must hold a token: at most %d printable ASCII characters", file,
+				maxToken)
 		}
 		return value, nil
 	}

@@ -31,9 +31,12 @@ func TestAuthorization(t *testing.T) {
 		{"token in a file", rest.Config{BearerTokenFile: token}, "Authorization: Bearer filed\r\n", false},
 		{"both", rest.Config{BearerToken: "secret", BearerTokenFile: token}, "Authorization: Bearer filed\r\n", false},
 		{"password", rest.Config{Username: "a", Password: "b"}, "Authorization: Basic YTpi\r\n", false},
-		{"certificate", rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: pair.Cert, KeyData: pair.Key}}, "", true},
+		{"certificate", rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: pair.Cert, KeyData: pair.Key}}, "",
+			true},
 		{
-			"acts as another", rest.Config{BearerToken: "secret", Impersonate: rest.ImpersonationConfig{UserName: "auditor", UID: "7", Groups: []string{"a", "b"}, Extra: map[string][]string{"scope": {"c"}}}},
+			"acts as another", rest.Config{BearerToken: "secret",
+				Impersonate: rest.ImpersonationConfig{UserName: "auditor", UID: "7", Groups: []string{"a", "b"},
+					Extra: map[string][]string{"scope": {"c"}}}},
 			"Authorization: Bearer secret\r\nImpersonate-Extra-Scope: c\r\nImpersonate-Group: a\r\nImpersonate-Group: b\r\nImpersonate-Uid: 7\r\nImpersonate-User: auditor\r\n", false,
 		},
 	} {
@@ -59,21 +62,25 @@ func TestAuthorization(t *testing.T) {
 		if err := a.Authorize(r); err != nil || !reflect.DeepEqual(r.Header, want) {
 			t.Errorf("%s: a request has %v, %v; want %v", c.name, r.Header, err, want)
 		}
-		if shows := a.OwnTLS().GetClientCertificate != nil; shows != c.certificate || a.NobodyTLS().GetClientCertificate != nil || a.NobodyTLS().Certificates != nil {
-			t.Errorf("%s: its own connections show a certificate: %v; the connections of others %v", c.name, shows, a.NobodyTLS().GetClientCertificate != nil)
+		if shows := a.OwnTLS().GetClientCertificate != nil; shows != c.certificate ||
+			a.NobodyTLS().GetClientCertificate != nil || a.NobodyTLS().Certificates != nil {
+			t.Errorf("%s: its own connections show a certificate: %v; the connections of others %v", c.name, shows,
+				a.NobodyTLS().GetClientCertificate != nil)
 		}
 	}
 	for _, c := range []rest.Config{
 		{BearerToken: "a\r\nX-Remote-User: admin"},
 		{Impersonate: rest.ImpersonationConfig{UserName: "a\nb"}},
 	} {
-		if _, err := WatchServiceAccount(NewWatcher(Options{}), "the server", &c); err == nil || !strings.HasSuffix(err.Error(), "must not have control characters") {
+		if _, err := WatchServiceAccount(NewWatcher(Options{}), "the server", &c); err == nil ||
+			!strings.HasSuffix(err.Error(), "must not have control characters") {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
 }
 
-// A plugin is asked when its credentials are needed first, and again after the server has refused them, not for each request.
+// A plugin is asked when its credentials are needed first, and again after the server has refused them, not for each
+// request.
 func TestPlugin(t *testing.T) {
 	dir := t.TempDir()
 	pair := credentialstest.NewAuthority(t, "a").Client(t, "by plugin", nil)
@@ -90,7 +97,9 @@ END
 		t.Fatal(err)
 	}
 	plugin := func(command string) *rest.Config {
-		return &rest.Config{Host: "https://a", ExecProvider: &api.ExecConfig{Command: command, APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: api.IfAvailableExecInteractiveMode}}
+		return &rest.Config{Host: "https://a",
+			ExecProvider: &api.ExecConfig{Command: command, APIVersion: "client.authentication.k8s.io/v1",
+				InteractiveMode: api.IfAvailableExecInteractiveMode}}
 	}
 	a, err := WatchServiceAccount(NewWatcher(Options{}), "the server", plugin(script))
 	if err != nil {
@@ -123,7 +132,8 @@ END
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.AppendAuthorization(nil); err == nil || !strings.HasPrefix(fmt.Sprint(err), "getting credentials: ") {
+	if _, err := a.AppendAuthorization(nil); err == nil ||
+		!strings.HasPrefix(fmt.Sprint(err), "getting credentials: ") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -133,7 +133,8 @@ func (w *Watcher) Reload() {
 		switch {
 		case !changed:
 		case err != nil:
-			w.options.Log.Error("new credentials cannot be used, those before stay in use", "of", v.describe(), "error", err)
+			w.options.Log.Error("new credentials cannot be used, those before stay in use", "of", v.describe(), "error",
+				err)
 			w.options.Reloaded(false)
 		default:
 			w.options.Log.Info("new credentials are in use", "of", v.describe())

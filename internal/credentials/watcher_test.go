@@ -64,13 +64,15 @@ func TestReload(t *testing.T) {
 		}
 		w.Reload()
 		if got := v.Get(); got != step.want || said != step.said || changes != step.changes {
-			t.Errorf("%s: %q, said '%s', %d changes; want %q, '%s', %d", step.name, got, said, changes, step.want, step.said, step.changes)
+			t.Errorf("%s: %q, said '%s', %d changes; want %q, '%s', %d", step.name, got, said, changes, step.want,
+				step.said, step.changes)
 		}
 	}
 	if _, err := text(w, filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := text(w, credentialstest.WriteFile(t, dir, "b", []byte("bad"))); err == nil || err.Error() != "must be good" {
+	if _, err := text(w, credentialstest.WriteFile(t, dir, "b", []byte("bad"))); err == nil ||
+		err.Error() != "must be good" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -118,7 +120,8 @@ func TestRun(t *testing.T) {
 	wait(mounted, "mounted 2")
 	credentialstest.WriteFile(t, other, "a", []byte("written 2"))
 	wait(written, "written 2")
-	if err := os.Rename(credentialstest.WriteFile(t, other, "b", []byte("replaced")), filepath.Join(other, "a")); err != nil {
+	if err := os.Rename(credentialstest.WriteFile(t, other, "b", []byte("replaced")),
+		filepath.Join(other, "a")); err != nil {
 		t.Fatal(err)
 	}
 	wait(written, "replaced")
@@ -173,7 +176,8 @@ func TestParsePool(t *testing.T) {
 		{"a key among them", string(a.PEM) + string(a.Server(t, nil).Key), ""},
 		{"nothing", "", "must hold at least one certificate in PEM"},
 		{"a key alone", string(a.Server(t, nil).Key), "must hold at least one certificate in PEM"},
-		{"a good one and a bad one", string(a.PEM) + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "certificate 2: x509: malformed certificate"},
+		{"a good one and a bad one", string(a.PEM) + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+			"certificate 2: x509: malformed certificate"},
 	} {
 		pool, err := ParsePool([]byte(c.text))
 		if c.want == "" && (err != nil || pool == nil) || c.want != "" && (err == nil || err.Error() != c.want) {
@@ -188,7 +192,8 @@ func TestNewServer(t *testing.T) {
 	pair := authority.Server(t, []string{"a.example"})
 	w := NewWatcher(Options{})
 	part := w.Part()
-	v, err := NewServer(part, "the listener", &ServerPEM{Certificates: []CertPEM{{pair.Cert, pair.Key}}, ClientCAs: authority.PEM})
+	v, err := NewServer(part, "the listener",
+		&ServerPEM{Certificates: []CertPEM{{pair.Cert, pair.Key}}, ClientCAs: authority.PEM})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,10 +210,12 @@ func TestNewServer(t *testing.T) {
 		want string
 	}{
 		{ServerPEM{}, "there is no certificate"},
-		{ServerPEM{Certificates: []CertPEM{{pair.Cert, pair.Key}, {pair.Cert, []byte("x")}}}, "certificate 2 and its key cannot be used: "},
+		{ServerPEM{Certificates: []CertPEM{{pair.Cert, pair.Key}, {pair.Cert, []byte("x")}}},
+			"certificate 2 and its key cannot be used: "},
 		{ServerPEM{Certificates: []CertPEM{{pair.Cert, pair.Key}}, ClientCAs: []byte("x")}, "the authorities of clients cannot be used: must hold at least one certificate in PEM"},
 	} {
-		if _, err := NewServer(w.Part(), "the listener", &c.held); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := NewServer(w.Part(), "the listener", &c.held); err == nil ||
+			!strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}

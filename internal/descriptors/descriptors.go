@@ -1,8 +1,8 @@
 // Package descriptors shares out the file descriptors of the process, and accepts connections while there are none.
 //
-// The kernel gives each new descriptor the lowest number that is free. So the number of a descriptor says how many are in
-// use: connections of clients and to backends may not have the last numbers, which stay free for the admin listener, and the
-// very last ones for files that are read again. No counter has to agree with what libraries open.
+// The kernel gives each new descriptor the lowest number that is free. So the number of a descriptor says how many are
+// in use: connections of clients and to backends may not have the last numbers, which stay free for the admin listener,
+// and the very last ones for files that are read again. No counter has to agree with what libraries open.
 package descriptors
 
 import (
@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// mostReserved is how many descriptors are no connections' of clients or to backends if the limit is large: a half of them
-// for what a gateway has open in any case (listeners, logs, watches), a quarter for the admin listener, and a quarter for
-// files.
+// mostReserved is how many descriptors are no connections' of clients or to backends if the limit is large: a half of
+// them for what a gateway has open in any case (listeners, logs, watches), a quarter for the admin listener, and a
+// quarter for files.
 const mostReserved = 128
 
 // A Budget says whose the descriptors of the process are.
@@ -31,8 +31,8 @@ func Now() Budget {
 	return Budget{Limit: limit, Reserved: min(mostReserved, limit/4)}
 }
 
-// Clients returns how many connections of clients there may be, of those that are configured, beside connections to backends.
-// What does not fit is shared by halves.
+// Clients returns how many connections of clients there may be, of those that are configured, beside connections to
+// backends. What does not fit is shared by halves.
 func (b Budget) Clients(configured, backends int) int {
 	room := b.Limit - b.Reserved
 	return max(1, min(configured, room-min(backends, room/2)))
@@ -48,7 +48,8 @@ func MayServe(nc net.Conn) bool { return numberOf(nc) < Now().forTraffic() }
 // MayAdminister reports whether a connection to the admin listener may have its descriptor.
 func MayAdminister(nc net.Conn) bool { return numberOf(nc) < Now().forAdmin() }
 
-// Control is a [net.Dialer]'s for connections to backends: one that may not have its descriptor fails as if there was none.
+// Control is a [net.Dialer]'s for connections to backends: one that may not have its descriptor fails as if there was
+// none.
 func Control(_, _ string, c syscall.RawConn) error {
 	number := 0
 	if err := c.Control(func(fd uintptr) { number = int(fd) }); err != nil {
@@ -77,7 +78,8 @@ func numberOf(nc net.Conn) (number int) {
 	return number
 }
 
-// IsShortage reports whether an error says that the process, or the machine, has no descriptor or no memory for a socket.
+// IsShortage reports whether an error says that the process, or the machine, has no descriptor or no memory for a
+// socket.
 func IsShortage(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, e) {

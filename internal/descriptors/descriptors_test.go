@@ -26,7 +26,8 @@ func TestClients(t *testing.T) {
 	} {
 		b := Budget{Limit: c.limit, Reserved: min(mostReserved, c.limit/4)}
 		if got := b.Clients(c.clients, c.backends); b.Reserved != c.reserved || got != c.want {
-			t.Errorf("of %d descriptors %d are reserved and %d are for clients, want %d and %d", c.limit, b.Reserved, got, c.reserved, c.want)
+			t.Errorf("of %d descriptors %d are reserved and %d are for clients, want %d and %d", c.limit, b.Reserved,
+				got, c.reserved, c.want)
 		}
 		if b.forTraffic() > b.forAdmin() || b.forAdmin() > b.Limit {
 			t.Errorf("of %d descriptors those from %d on are not for traffic, and from %d on not for the admin listener", c.limit, b.forTraffic(), b.forAdmin())
@@ -49,11 +50,14 @@ func (l *failing) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// TestAccept: what accept(2) reports of a shortage or of one connection ends no listener; what it reports of the socket does.
+// TestAccept: what accept(2) reports of a shortage or of one connection ends no listener; what it reports of the socket
+// does.
 func TestAccept(t *testing.T) {
 	passing := []syscall.Errno{
-		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.ECONNRESET, syscall.EPERM,
-		syscall.EPROTO, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.ENOPROTOOPT,
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.ECONNRESET,
+		syscall.EPERM,
+		syscall.EPROTO, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH,
+		syscall.ENOPROTOOPT,
 		syscall.EOPNOTSUPP, syscall.EAGAIN, syscall.EINTR,
 	}
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +90,8 @@ func TestAccept(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = nc.Close()
-			if want := []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000}; !slices.Equal(pauses, want) || failed != len(want) {
+			if want := []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000}; !slices.Equal(pauses,
+				want) || failed != len(want) {
 				t.Errorf("after %d failures it paused for %v, want %v", failed, pauses, want)
 			}
 			if want := []string{"true 1", "true 8", "true 1", "true 1"}; !slices.Equal(told, want) {
@@ -95,10 +100,12 @@ func TestAccept(t *testing.T) {
 		})
 	}
 	for _, err := range []error{
-		net.ErrClosed, io.EOF, errors.New("another listener's"), &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EINVAL)},
+		net.ErrClosed, io.EOF, errors.New("another listener's"),
+		&net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EINVAL)},
 		syscall.EBADF, syscall.ENOTSOCK,
 	} {
-		l := &Listener{Listener: &failing{inner, []error{err}}, wait: func(time.Duration) { t.Errorf("pauses after %v", err) }}
+		l := &Listener{Listener: &failing{inner, []error{err}},
+			wait: func(time.Duration) { t.Errorf("pauses after %v", err) }}
 		if _, got := l.Accept(); got != err {
 			t.Errorf("accept returned %v, want %v", got, err)
 		}

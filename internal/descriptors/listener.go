@@ -13,8 +13,8 @@ const (
 	lastPause  = time.Second
 )
 
-// A Listener accepts connections for as long as its socket lasts. Errors of accept(2) say that a descriptor or memory is short,
-// or that one connection failed before it was accepted: Accept waits, and tries again.
+// A Listener accepts connections for as long as its socket lasts. Errors of accept(2) say that a descriptor or memory
+// is short, or that one connection failed before it was accepted: Accept waits, and tries again.
 type Listener struct {
 	net.Listener
 	// Failed, if it is set, is called for each failure before a pause. It may close connections to make room.

@@ -184,7 +184,8 @@ func (c *Catalog) Equal(d *Catalog) bool {
 	}
 	for p, r := range c.resources {
 		o := d.resources[p]
-		if o == nil || r.Kind != o.Kind || r.Namespaced != o.Namespaced || r.HasStatus != o.HasStatus || !slices.Equal(r.Verbs, o.Verbs) {
+		if o == nil || r.Kind != o.Kind || r.Namespaced != o.Namespaced || r.HasStatus != o.HasStatus ||
+			!slices.Equal(r.Verbs, o.Verbs) {
 			return false
 		}
 	}

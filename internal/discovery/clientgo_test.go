@@ -42,12 +42,16 @@ func random(r *rand.Rand) (groups []apidiscovery.APIGroupDiscovery) {
 					continue
 				}
 				one := apidiscovery.APIResourceDiscovery{
-					Resource: name, ResponseKind: kind(group, version), Verbs: []string{pick("get", "create"), pick("list", "delete")},
-					Scope: apidiscovery.ResourceScope(pick(string(apidiscovery.ScopeCluster), string(apidiscovery.ScopeNamespace))),
+					Resource: name, ResponseKind: kind(group, version),
+					Verbs: []string{pick("get", "create"), pick("list", "delete")},
+					Scope: apidiscovery.ResourceScope(pick(string(apidiscovery.ScopeCluster),
+						string(apidiscovery.ScopeNamespace))),
 				}
 				for _, sub := range []string{"status", "scale"} {
 					if r.IntN(2) == 0 {
-						one.Subresources = append(one.Subresources, apidiscovery.APISubresourceDiscovery{Subresource: sub, ResponseKind: kind(group, version), Verbs: []string{"get"}})
+						one.Subresources = append(one.Subresources,
+							apidiscovery.APISubresourceDiscovery{Subresource: sub, ResponseKind: kind(group, version),
+								Verbs: []string{"get"}})
 					}
 				}
 				v.Resources = append(v.Resources, one)
@@ -65,7 +69,8 @@ func random(r *rand.Rand) (groups []apidiscovery.APIGroupDiscovery) {
 func serving(t *testing.T, groups []apidiscovery.APIGroupDiscovery, isAggregated bool) *httptest.Server {
 	answers := map[string]any{}
 	core, others := []apidiscovery.APIGroupDiscovery{}, []apidiscovery.APIGroupDiscovery{}
-	versions, list := metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: kindVersions}}, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: kindGroups, APIVersion: "v1"}}
+	versions, list := metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: kindVersions}},
+		metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: kindGroups, APIVersion: "v1"}}
 	for _, g := range groups {
 		if g.Name == "" {
 			core = append(core, g)
@@ -78,11 +83,14 @@ func serving(t *testing.T, groups []apidiscovery.APIGroupDiscovery, isAggregated
 			if g.Name == "" {
 				versions.Versions = append(versions.Versions, v.Version)
 			}
-			named.Versions = append(named.Versions, metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: v.Version})
-			resources := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: kindResourceList, APIVersion: "v1"}, GroupVersion: gv.String()}
+			named.Versions = append(named.Versions,
+				metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: v.Version})
+			resources := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: kindResourceList, APIVersion: "v1"},
+				GroupVersion: gv.String()}
 			for _, r := range v.Resources {
 				add := func(name string, kind *metav1.GroupVersionKind, verbs []string) {
-					one := metav1.APIResource{Name: name, Namespaced: r.Scope == apidiscovery.ScopeNamespace, Kind: kind.Kind, Verbs: verbs}
+					one := metav1.APIResource{Name: name, Namespaced: r.Scope == apidiscovery.ScopeNamespace,
+						Kind: kind.Kind, Verbs: verbs}
 					if kind.Group != g.Name || kind.Version != v.Version {
 						one.Group, one.Version = kind.Group, kind.Version
 					}
@@ -105,7 +113,8 @@ func serving(t *testing.T, groups []apidiscovery.APIGroupDiscovery, isAggregated
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, found := answers[r.URL.Path]
 		w.Header().Set("Content-Type", "application/json")
-		if isAggregated && strings.Contains(r.Header.Get("Accept"), kindAggregated) && (r.URL.Path == "/api" || r.URL.Path == "/apis") {
+		if isAggregated && strings.Contains(r.Header.Get("Accept"), kindAggregated) &&
+			(r.URL.Path == "/api" || r.URL.Path == "/apis") {
 			w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 			items := core
 			if r.URL.Path == "/apis" {

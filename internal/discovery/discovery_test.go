@@ -83,7 +83,8 @@ const (
 
 var (
 	podPath     = Path{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}}
-	metricsPath = Path{GroupVersionResource: schema.GroupVersionResource{Group: "metrics.k8s.io", Version: "v1beta1", Resource: "pods"}}
+	metricsPath = Path{GroupVersionResource: schema.GroupVersionResource{Group: "metrics.k8s.io", Version: "v1beta1",
+		Resource: "pods"}}
 )
 
 func (p Path) sub(name string) Path { p.Subresource = name; return p }
@@ -124,9 +125,11 @@ func TestCatalog(t *testing.T) {
 			{podPath.sub("eviction"), "&{policy/v1, Kind=Eviction true false [create]}"},
 			{podPath.sub("status"), "&{/v1, Kind=Pod true false [get patch update]}"},
 			{podPath.sub("exec"), "<nil>"},
-			{Path{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}}, "&{/v1, Kind=Node false false [get]}"},
+			{Path{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}},
+				"&{/v1, Kind=Node false false [get]}"},
 			{Path{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "orphans"}}, "<nil>"},
-			{Path{schema.GroupVersionResource{Version: "v1", Resource: "orphans"}, "scale"}, "&{autoscaling/v1, Kind=Scale true false []}"},
+			{Path{schema.GroupVersionResource{Version: "v1", Resource: "orphans"}, "scale"},
+				"&{autoscaling/v1, Kind=Scale true false []}"},
 			{metricsPath, "&{metrics.k8s.io/v1beta1, Kind=PodMetrics true false []}"},
 		} {
 			r, err := c.Find(ctx, tt.path)
@@ -138,7 +141,8 @@ func TestCatalog(t *testing.T) {
 		if plural, r, err := c.Named(ctx, hpa); plural != "horizontalpodautoscalers" || !r.Namespaced || err != nil {
 			t.Errorf("%s: the name of the kind: %q, %v, %v", name, plural, r, err)
 		}
-		versions, err := c.Versions(ctx, schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"})
+		versions, err := c.Versions(ctx,
+			schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"})
 		if got := fmt.Sprint(versions, err); got != "[v2 v1] <nil>" {
 			t.Errorf("%s: versions %s", name, got)
 		}
@@ -151,7 +155,8 @@ func TestUnknownIsAskedFor(t *testing.T) {
 	s := aggregated()
 	c := New(Options{Ask: s.ask})
 	ctx := context.Background()
-	gone := Path{GroupVersionResource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}}
+	gone := Path{GroupVersionResource: schema.GroupVersionResource{Group: "example.com", Version: "v1",
+		Resource: "widgets"}}
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
@@ -225,7 +230,8 @@ func TestWhatWasKnownHolds(t *testing.T) {
 	if err := c.learn(); err != nil || c.Catalog().Find(metricsPath) != nil {
 		t.Error("what the server no longer serves is still known", err)
 	}
-	want := []string{"connection refused", "<nil>", "GET /apis was answered 401: the API server does not know the gateway's account", "<nil>"}
+	want := []string{"connection refused", "<nil>",
+		"GET /apis was answered 401: the API server does not know the gateway's account", "<nil>"}
 	if !slices.Equal(changes, want) {
 		t.Errorf("told of %q, want %q", changes, want)
 	}
@@ -235,7 +241,8 @@ func TestWhatWasKnownHolds(t *testing.T) {
 // that it would say, and is asked about it once a minute at most.
 func TestNoDiscovery(t *testing.T) {
 	for name, answer := range map[string]Answer{
-		"404": {Code: 404}, "200": ok(`{"kind":"Status"}`, ""), "text": ok(`hello`, ""), "201": {Code: 201, Body: []byte(`{}`)},
+		"404": {Code: 404}, "200": ok(`{"kind":"Status"}`, ""), "text": ok(`hello`, ""),
+		"201": {Code: 201, Body: []byte(`{}`)},
 	} {
 		s := &server{answers: map[string]Answer{"/api": answer, "/apis": answer}}
 		c := New(Options{Ask: s.ask})
@@ -291,7 +298,8 @@ func FuzzRead(f *testing.F) {
 // TestNoDocumentLater: a server that had the discovery API has it still. Another answer, such as that of a
 // load balancer, takes nothing away of what is known.
 func TestNoDocumentLater(t *testing.T) {
-	for name, answer := range map[string]Answer{"404": {Code: 404}, "302": {Code: 302}, "text": ok(`<html>`, ""), "cut": ok(aggregatedCore[:200], "")} {
+	for name, answer := range map[string]Answer{"404": {Code: 404}, "302": {Code: 302}, "text": ok(`<html>`, ""),
+		"cut": ok(aggregatedCore[:200], "")} {
 		for which, s := range map[string]*server{"aggregated": aggregated(), "lists": lists()} {
 			c := New(Options{Ask: s.ask})
 			if err := c.learn(); err != nil {

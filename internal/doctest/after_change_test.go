@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestAfterAChange: the folders, packages, tests and targets of make that docs/internals/after-a-change.md names are there.
+// TestAfterAChange: the folders, packages, tests and targets of make that docs/internals/after-a-change.md names are
+// there.
 func TestAfterAChange(t *testing.T) {
 	const root = "../.."
 	page, err := os.ReadFile(filepath.Join(root, "docs", "internals", "after-a-change.md"))

@@ -135,7 +135,8 @@ func parse(page string) (blocks []block, err error) {
 		case open != nil:
 			open.text += line
 		case m != nil:
-			open = &block{line: i + 1, language: m[1], isServer: strings.HasPrefix(paragraph, "In a terminal of its own")}
+			open = &block{line: i + 1, language: m[1],
+				isServer: strings.HasPrefix(paragraph, "In a terminal of its own")}
 			if name := fileName.FindStringSubmatch(paragraph); name != nil {
 				open.file = name[1]
 			}
@@ -276,7 +277,8 @@ func (r *reader) start(script string) error {
 		_ = s.command.Wait()
 		close(s.ended)
 	}()
-	for deadline := time.Now().Add(patience); !isServing.MatchString(s.printed.String()); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !isServing.MatchString(s.printed.String()); time.Sleep(
+		5 * time.Millisecond) {
 		select {
 		case <-s.ended:
 			return errors.New("the server ended")

@@ -46,9 +46,10 @@ func TestFollow(t *testing.T) {
 // TestFollowErrors shows that a page which does not hold is found.
 func TestFollowErrors(t *testing.T) {
 	for name, c := range map[string]struct{ page, want string }{
-		"another answer":         {"```sh\necho a\n```\n```text\nb\n```\n", "page.md:1: prints\na"},
-		"a command that fails":   {"```sh\nfalse\n```\n", "page.md:1: exit status 1"},
-		"a server that ends":     {"In a terminal of its own:\n\n```sh\necho why\n```\n", "page.md:3: the server ended\necho why\nwhy"},
+		"another answer":       {"```sh\necho a\n```\n```text\nb\n```\n", "page.md:1: prints\na"},
+		"a command that fails": {"```sh\nfalse\n```\n", "page.md:1: exit status 1"},
+		"a server that ends": {"In a terminal of its own:\n\n```sh\necho why\n```\n",
+			"page.md:3: the server ended\necho why\nwhy"},
 		"an answer to nothing":   {"```json\n{}\n```\n", "page.md:1: the block is neither a file nor an answer"},
 		"a block without an end": {"```sh\necho\n", "the block of line 1 does not end"},
 	} {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFastPathsHaveTargets proves that each fuzz target or test which the page on the architecture names exists, and that no
-// row of its table is without one.
+// TestFastPathsHaveTargets proves that each fuzz target or test which the page on the architecture names exists, and
+// that no row of its table is without one.
 func TestFastPathsHaveTargets(t *testing.T) {
 	const root = "../.."
 	page, err := os.ReadFile(filepath.Join(root, "docs", "internals", "architecture.md"))
@@ -21,7 +21,8 @@ func TestFastPathsHaveTargets(t *testing.T) {
 		t.Fatal("there is no table of fast paths")
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
-	target, folders := regexp.MustCompile("`((?:Fuzz|Test)\\w+)`"), regexp.MustCompile("in ((?:`[^`]+`(?:, | and )?)+) \\|$")
+	target, folders := regexp.MustCompile("`((?:Fuzz|Test)\\w+)`"),
+		regexp.MustCompile("in ((?:`[^`]+`(?:, | and )?)+) \\|$")
 	for _, row := range strings.Split(table, "\n") {
 		names, in := target.FindAllStringSubmatch(row, -1), folders.FindStringSubmatch(row)
 		if len(names) == 0 || in == nil {
@@ -50,7 +51,8 @@ func hasTests(t *testing.T, folder string, names [][]string) {
 		tests.Write(text)
 	}
 	for _, name := range names {
-		if !strings.Contains(tests.String(), "\nfunc "+name[1]+"("+strings.ToLower(name[1][:1])+" *testing."+name[1][:1]+") {") {
+		if !strings.Contains(tests.String(), "\nfunc "+name[1]+"("+strings.ToLower(name[1][:1])+" *testing."+
+			name[1][:1]+") {") {
 			t.Errorf("%s has no %s", folder, name[1])
 		}
 	}

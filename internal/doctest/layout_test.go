@@ -39,7 +39,8 @@ func TestLayout(t *testing.T) {
 	}
 	for _, name := range named {
 		below := strings.TrimPrefix(name, "internal/") // of a room within internal
-		if !isFolder(root, name) && !isFolder(root, "internal/storage/"+below) && !isFolder(root, "internal/ratelimit/"+below) {
+		if !isFolder(root, name) && !isFolder(root, "internal/storage/"+below) &&
+			!isFolder(root, "internal/ratelimit/"+below) {
 			t.Errorf("there is no folder %s", name)
 		}
 	}
@@ -49,7 +50,8 @@ func TestLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if name := room + e.Name() + "/"; e.IsDir() && e.Name() != "testdata" && !strings.HasSuffix(e.Name(), "test") && !slices.Contains(named, name) {
+			if name := room + e.Name() + "/"; e.IsDir() && e.Name() != "testdata" &&
+				!strings.HasSuffix(e.Name(), "test") && !slices.Contains(named, name) {
 				t.Errorf("the layout does not have %s", name)
 			}
 		}

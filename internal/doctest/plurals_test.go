@@ -18,8 +18,8 @@ var withoutGroups = map[string]string{
 	"ConnectOptions":       "only paths of the core group connect",
 }
 
-// TestPluralsHaveGroups: a resource of Kubernetes is known by its plural and its group, since other groups may have resources of
-// the same name. An expression that compares a resource with a literal plural compares the group too.
+// TestPluralsHaveGroups: a resource of Kubernetes is known by its plural and its group, since other groups may have
+// resources of the same name. An expression that compares a resource with a literal plural compares the group too.
 func TestPluralsHaveGroups(t *testing.T) {
 	const root = "../.."
 	found := 0
@@ -27,7 +27,8 @@ func TestPluralsHaveGroups(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "tools" || d.Name() == "e2e" || d.Name() == "bench" || strings.HasPrefix(d.Name(), ".") && path != root):
+		case d.IsDir() && (d.Name() == "tools" || d.Name() == "e2e" || d.Name() == "bench" ||
+			strings.HasPrefix(d.Name(), ".") && path != root):
 			return filepath.SkipDir
 		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil

@@ -18,7 +18,8 @@ const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"nam
 // bodies are lists of deployments of several sizes; the first is one alone.
 func bodies() map[string][]byte {
 	list := func(n int) []byte {
-		return []byte(`{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat(deployment+",", n-1) + deployment + `]}`)
+		return []byte(`{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat(deployment+",", n-1) + deployment +
+			`]}`)
 	}
 	return map[string][]byte{
 		"1.4KB": []byte(deployment),
@@ -152,10 +153,12 @@ func shapes(tb testing.TB) []struct {
 		{"environment", list(100, func(i int) string {
 			return fmt.Sprintf(`{"name":"SETTING_%d","value":"https://service-%d.payments.example.com/v1/settings"}`, i, i)
 		})},
-		{"prices", list(300, func(i int) string { return fmt.Sprintf(`{"price":%d.%02d,"discount":-0.5}`, i*i, i%100) })},
+		{"prices",
+			list(300, func(i int) string { return fmt.Sprintf(`{"price":%d.%02d,"discount":-0.5}`, i*i, i%100) })},
 		{"short_keys", list(1000, func(i int) string { return fmt.Sprintf(`{"a":"x","b":"y","cc":"z","d":"%d"}`, i) })},
 		{"long_strings", list(100, func(int) string { return `{"text":"` + long + `"}` })},
-		{"escapes", list(300, func(i int) string { return fmt.Sprintf(`{"line":"first \"quoted\"\nsecond\tline %d\n"}`, i) })},
+		{"escapes",
+			list(300, func(i int) string { return fmt.Sprintf(`{"line":"first \"quoted\"\nsecond\tline %d\n"}`, i) })},
 		{"non-ASCII", list(300, func(i int) string {
 			return fmt.Sprintf(`{"имя":"Пример %d","text":"Größe und Übermaß: 数据 %d"}`, i, i)
 		})},

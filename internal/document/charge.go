@@ -27,8 +27,8 @@ const (
 // Memory grants what the document takes; nil if that is not bounded.
 func (d *Document) Memory() Memory { return d.memory }
 
-// charge asks for what the document holds beyond what it asked for before. Memory that came from the pool counts as far as
-// it is in use.
+// charge asks for what the document holds beyond what it asked for before. Memory that came from the pool counts as far
+// as it is in use.
 func (d *Document) charge() bool {
 	if d.memory == nil {
 		return true
@@ -53,8 +53,8 @@ func (d *Document) giveBack() {
 	}
 }
 
-// extend makes room for n more elements of the given size behind s, which is the document's. The old memory is held until
-// the new one is filled. It returns nil if the memory is refused.
+// extend makes room for n more elements of the given size behind s, which is the document's. The old memory is held
+// until the new one is filled. It returns nil if the memory is refused.
 func extend[T any](d *Document, s []T, n, size int) []T {
 	if d.memory == nil {
 		return slices.Grow(s, n)
@@ -139,8 +139,8 @@ func (n Node) extent() int {
 	return n.d.Extent()
 }
 
-// chargeCopy asks for what a copy of the tape and the index takes, which an edit that may be undone needs. Without memory
-// the document fails.
+// chargeCopy asks for what a copy of the tape and the index takes, which an edit that may be undone needs. Without
+// memory the document fails.
 func (d *Document) chargeCopy() (size int, granted bool) {
 	if d.memory == nil {
 		return 0, true

@@ -31,21 +31,24 @@ func TestDocumentsAskForMemory(t *testing.T) {
 		least      int // that is in use in the end
 	}{
 		{"parsed", many, func(*testing.T, *Document) {}, 100_000 * entryBytes},
-		{"set", `{"a":1}`, func(_ *testing.T, d *Document) { d.Set(d.Root(), "b", []byte(many)) }, 100_000 * entryBytes},
+		{"set", `{"a":1}`, func(_ *testing.T, d *Document) { d.Set(d.Root(), "b", []byte(many)) },
+			100_000 * entryBytes},
 		{"set strings", `{"a":1}`, func(_ *testing.T, d *Document) { d.Set(d.Root(), "b", []byte(long)) }, 200_000},
 		{"appended", `[]`, func(_ *testing.T, d *Document) {
 			for range 50_000 {
 				d.Append(d.Root(), []byte("1"))
 			}
 		}, 50_000 * entryBytes},
-		{"replaced", `{"a":1}`, func(t *testing.T, d *Document) { d.Replace(at(t, d, "a"), []byte(many)) }, 100_000 * entryBytes},
+		{"replaced", `{"a":1}`, func(t *testing.T, d *Document) { d.Replace(at(t, d, "a"), []byte(many)) },
+			100_000 * entryBytes},
 		{"filled", `[` + strings.Repeat("{},", 20_000) + `{}]`, func(_ *testing.T, d *Document) {
 			m := NewMember("a", []byte("1"))
 			for n := d.Root().First(); n.Valid(); n = n.Next() {
 				d.Fill(n, &m, true)
 			}
 		}, 40_000 * entryBytes},
-		{"merged", `{"a":1}`, func(t *testing.T, d *Document) { d.MergePatch(mustParse(t, `{"a":`+many+`}`).Root()) }, 100_000 * entryBytes},
+		{"merged", `{"a":1}`, func(t *testing.T, d *Document) { d.MergePatch(mustParse(t, `{"a":`+many+`}`).Root()) },
+			100_000 * entryBytes},
 		{"patched", `{"a":1}`, func(t *testing.T, d *Document) {
 			err := d.ApplyJSONPatch(mustParse(t, `[{"op":"add","path":"/a","value":`+many+`}]`).Root(), Limits{})
 			if !errors.Is(err, d.Err()) {

@@ -23,7 +23,8 @@ func TestDifference(t *testing.T) {
 		{"items", `[{"a":1},2]`, `[{"a":2},2]`, `[{"op":"replace","path":"/0/a","value":2}]`},
 		{"another length", `{"l":[1,2]}`, `{"l":[1]}`, `[{"op":"replace","path":"/l","value":[1]}]`},
 		{"another kind", `[]`, `{}`, `[{"op":"replace","path":"","value":{}}]`},
-		{"exact numbers", `{"a":9007199254740993}`, `{"a":9007199254740992}`, `[{"op":"replace","path":"/a","value":9007199254740992}]`},
+		{"exact numbers", `{"a":9007199254740993}`, `{"a":9007199254740992}`,
+			`[{"op":"replace","path":"/a","value":9007199254740992}]`},
 		{"exceptions", `{"m":{"g":1,"l":1}}`, `{"m":{"g":2,"l":2}}`, `[{"op":"replace","path":"/m/l","value":2}]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -63,7 +64,8 @@ func FuzzDifference(f *testing.F) {
 			t.Errorf("%s of %s and %s makes %s", patch.Root().Raw(), from, to, result.Root().Raw())
 		}
 		var x, y any
-		if json.Unmarshal(result.AppendTo(nil), &x) != nil || json.Unmarshal([]byte(to), &y) != nil || !reflect.DeepEqual(x, y) {
+		if json.Unmarshal(result.AppendTo(nil), &x) != nil || json.Unmarshal([]byte(to), &y) != nil ||
+			!reflect.DeepEqual(x, y) {
 			t.Errorf("%s is not %s", result.AppendTo(nil), to)
 		}
 	})

@@ -111,8 +111,8 @@ type Document struct {
 }
 
 // What a pooled Document may keep whatever it was last used for. Up to keepLarge
-// times as many bytes, and keepLongest times as many entries, is kept while texts are large enough to need it: after keepIdle
-// small texts in a row the memory goes to the garbage collector, so that one
+// times as many bytes, and keepLongest times as many entries, is kept while texts are large enough to need it: after
+// keepIdle small texts in a row the memory goes to the garbage collector, so that one
 // large request does not pin it.
 const (
 	keepEntries = 16 << 10
@@ -216,8 +216,8 @@ func (d *Document) Root() Node { return Node{d: d} }
 // Edited reports whether any edit was made since the document was parsed.
 func (d *Document) Edited() bool { return d.edited }
 
-// Revision differs whenever the document has been edited or reused in between: while it is the same, a path leads to the
-// same value.
+// Revision differs whenever the document has been edited or reused in between: while it is the same, a path leads to
+// the same value.
 func (d *Document) Revision() uint64 { return d.revision }
 
 // Clone copies the document as it is now, edits included and white space around

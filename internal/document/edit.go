@@ -207,7 +207,8 @@ func (d *Document) isAlike(object, i uint32) bool {
 		e := entryOf(tape, k)
 		if e.keyEnd-e.key == size {
 			// Most keys of one size differ in their first character, and a letter from its variant in one bit.
-			if other := d.source(e)[e.key:e.keyEnd]; (other[0]^key[0])&^0x20 == 0 && strings.EqualFold(viewString(other), key) {
+			if other := d.source(e)[e.key:e.keyEnd]; (other[0]^key[0])&^0x20 == 0 &&
+				strings.EqualFold(viewString(other), key) {
 				return true
 			}
 		}

@@ -165,10 +165,11 @@ func TestEdits(t *testing.T) {
 			d.InsertBefore(d.Root(), []byte("1"))
 			d.InsertBefore(at(t, d, "a"), []byte("1"))
 		}, ` { "a" : [ ] } `},
-		{"untouched spelling", "{\"big\":12345678901234567890,\"f\":1.50,\"s\":\"\\u0041\\/\",\t\"x\":1}", func(t *testing.T, d *Document) {
-			d.Remove(at(t, d, "x"))
-			d.SetString(d.Root(), "y", "<\"é\">")
-		}, "{\"big\":12345678901234567890,\"f\":1.50,\"s\":\"\\u0041\\/\",\t\"y\":\"<\\\"é\\\">\"}"},
+		{"untouched spelling", "{\"big\":12345678901234567890,\"f\":1.50,\"s\":\"\\u0041\\/\",\t\"x\":1}",
+			func(t *testing.T, d *Document) {
+				d.Remove(at(t, d, "x"))
+				d.SetString(d.Root(), "y", "<\"é\">")
+			}, "{\"big\":12345678901234567890,\"f\":1.50,\"s\":\"\\u0041\\/\",\t\"y\":\"<\\\"é\\\">\"}"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -326,7 +327,8 @@ func TestObjectThatGrows(t *testing.T) {
 			t.Errorf("%d members, want %d", root.Len(), want)
 		}
 		printed := d.AppendTo(nil)
-		if !sameTree(decodeTree(root), decodeReference(t, printed)) || !EqualNodes(root, mustParse(t, string(printed)).Root()) {
+		if !sameTree(decodeTree(root), decodeReference(t, printed)) ||
+			!EqualNodes(root, mustParse(t, string(printed)).Root()) {
 			t.Errorf("printed %s", printed)
 		}
 		d.Release()

@@ -141,7 +141,8 @@ func failsWhole(t *testing.T, body string, program []byte) {
 }
 
 var edited = []string{
-	`{"a":1,"b":[1,2,{"c":3}],"o":{"x":"y"}}`, `[{"a":1},{"b":2},[],{}]`, `{}`, `[]`, wide, `{"deep":{"er":{"list":[[[1]]]}}}`, `null`,
+	`{"a":1,"b":[1,2,{"c":3}],"o":{"x":"y"}}`, `[{"a":1},{"b":2},[],{}]`, `{}`, `[]`, wide,
+	`{"deep":{"er":{"list":[[[1]]]}}}`, `null`,
 }
 
 // TestDocumentsFailWhole lets memory end at each edit of random ones.

@@ -12,8 +12,8 @@ import (
 // fences are pieces of memory that begin and end with a page that cannot be read.
 var fences sync.Pool
 
-// fenced copies a text to memory whose last byte, or whose first, is next to a page that cannot be read: a reader that goes
-// beyond the text ends the process. Done gives the memory back.
+// fenced copies a text to memory whose last byte, or whose first, is next to a page that cannot be read: a reader that
+// goes beyond the text ends the process. Done gives the memory back.
 func fenced(t testing.TB, text []byte, isFirst bool) (copied []byte, done func()) {
 	t.Helper()
 	page := os.Getpagesize()
@@ -30,7 +30,8 @@ func fenced(t testing.TB, text []byte, isFirst bool) (copied []byte, done func()
 			}
 		}
 		var err error
-		if memory, err = syscall.Mmap(-1, 0, size+2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE); err != nil {
+		if memory, err = syscall.Mmap(-1, 0, size+2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|
+			syscall.MAP_PRIVATE); err != nil {
 			t.Fatal(err)
 		}
 		for _, end := range [][]byte{memory[:page], memory[len(memory)-page:]} {

@@ -21,7 +21,8 @@ func FuzzParse(f *testing.F) {
 	for _, body := range []string{
 		`{"a":"\ud83d\ude00é","b":[1e5,-0,1.50,12345678901234567890,9007199254740993,1e-999],"c":{"\u0000":1}}`,
 		`["\u0000\b\f\n\r\t\/\\\"", true, false, null, "` + "\u2028\x7f" + `"]`,
-		`{"aaaaaaaa":1,"aaaaaaa\u0061":2}`, "\ufeff[]", `[01]`, `[1.]`, `"` + "\xff" + `"`, `"\ud800"`, `{"a":1,}`, `[[[[[[[[]]]]]]]]`,
+		`{"aaaaaaaa":1,"aaaaaaa\u0061":2}`, "\ufeff[]", `[01]`, `[1.]`, `"` + "\xff" + `"`, `"\ud800"`, `{"a":1,}`,
+		`[[[[[[[[]]]]]]]]`,
 		`{"a":1,"ab":2,"A":3}`, `{"` + strings.Join(numbered(40), `":0,"`) + `":0}`,
 	} {
 		f.Add([]byte(body))
@@ -68,7 +69,8 @@ func enlarge(d *Document, text []byte) {
 	}
 }
 
-// checkClone compares a clone, which may be a copy of the tape, with what a parse of its text makes, before and after edits.
+// checkClone compares a clone, which may be a copy of the tape, with what a parse of its text makes, before and after
+// edits.
 func checkClone(t *testing.T, d *Document, body []byte) {
 	t.Helper()
 	clone := d.Clone()

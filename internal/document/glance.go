@@ -8,8 +8,9 @@ import (
 // A Glance says at once of most scalars that they are right: by their kind, a string by how many
 // bytes it has, a number by its value as an integer. Of what it does not take it says nothing.
 type Glance struct {
-	least, most    int64   // the integers that are right; none if the first is greater than the second
-	shortest, span uint32  // the bytes of the shortest string that is right, in its quotes, and how many more there may be
+	least, most int64 // the integers that are right; none if the first is greater than the second
+	// the bytes of the shortest string that is right, in its quotes, and how many more there may be
+	shortest, span uint32
 	Kinds          KindSet // any value of these kinds is right
 }
 

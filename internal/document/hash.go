@@ -130,9 +130,10 @@ const maxShort = 16
 // A Name is a key that is looked up often, with its hash. It is valid in this
 // process only.
 type Name struct {
-	text              string
-	hash              uint32
-	first, mask, last uint64 // the first and the last eight bytes of a text of at most 16, and which bits of first there are
+	text string
+	hash uint32
+	// the first and the last eight bytes of a text of at most 16, and which bits of first there are
+	first, mask, last uint64
 }
 
 // NewName makes the Name of a key.

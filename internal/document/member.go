@@ -44,7 +44,8 @@ func NewNames(names []string) Names {
 	off := 0
 	for _, text := range names {
 		name := NewName(text)
-		s.names = append(s.names, nameMark{hash: name.hash, size: uint32(len(text)), first: name.first, mask: name.mask, last: name.last, off: uint32(off)})
+		s.names = append(s.names, nameMark{hash: name.hash, size: uint32(len(text)), first: name.first, mask: name.mask,
+			last: name.last, off: uint32(off)})
 		off += len(text)
 	}
 	slots := make([]uint16, 1<<bits)
@@ -82,7 +83,8 @@ func (s *Names) Member(n Node) int {
 // without escapes, and stand in the body.
 func (s *Names) find(d *Document, e *entry) int {
 	size := e.keyEnd - e.key
-	if len(s.slots) == 0 || e.meta&(flagMember|flagKeyEscaped|flagSide) != flagMember || size > maxShort || int(e.key)+8 > len(d.body) {
+	if len(s.slots) == 0 || e.meta&(flagMember|flagKeyEscaped|flagSide) != flagMember || size > maxShort ||
+		int(e.key)+8 > len(d.body) {
 		return s.search(d, e)
 	}
 	key := unsafe.Add(unsafe.Pointer(unsafe.SliceData(d.body)), e.key)
@@ -92,7 +94,8 @@ func (s *Names) find(d *Document, e *entry) int {
 		if place == 0 {
 			return -1
 		}
-		if name := s.named(place); name.size == size && (first^name.first)&name.mask == 0 && (size <= 8 || load64(key, int(size)-8) == name.last) {
+		if name := s.named(place); name.size == size && (first^name.first)&name.mask == 0 &&
+			(size <= 8 || load64(key, int(size)-8) == name.last) {
 			return int(place) - 1
 		}
 	}
@@ -105,7 +108,8 @@ func (s *Names) at(slot uint32) uint16 {
 
 // named is the name at a place of a slot.
 func (s *Names) named(place uint16) *nameMark {
-	return (*nameMark)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.names)), uintptr(place-1)*unsafe.Sizeof(nameMark{})))
+	return (*nameMark)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.names)),
+		uintptr(place-1)*unsafe.Sizeof(nameMark{})))
 }
 
 // search is find for any key.
@@ -163,7 +167,8 @@ func NewMember(key string, raw []byte) Member {
 	}
 	m := Member{text: text, entry: d.tape[1]}
 	if m.ready = Kind(m.entry.meta&kindMask) < Object; !m.ready {
-		m.entry = entry{off: m.entry.off, key: m.entry.key, keyEnd: m.entry.keyEnd, hash: m.entry.hash, meta: m.entry.meta & placeMask}
+		m.entry = entry{off: m.entry.off, key: m.entry.key, keyEnd: m.entry.keyEnd, hash: m.entry.hash,
+			meta: m.entry.meta & placeMask}
 	}
 	e := &m.entry
 	e.off, e.end, e.key, e.keyEnd = e.off-1, e.end-1, e.key-1, e.keyEnd-1

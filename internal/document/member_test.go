@@ -80,7 +80,8 @@ func TestFill(t *testing.T) {
 		filled.Fill(n, member(key, value), true)
 		n, _ = set.Root().Get("a")
 		set.Set(n, key, []byte(value))
-		if m, ok := filled.Root().Get(key); !ok || !EqualNodes(filled.Root(), set.Root()) || m.Escaped() != (i == 2) || m.Key() != key {
+		if m, ok := filled.Root().Get(key); !ok || !EqualNodes(filled.Root(), set.Root()) || m.Escaped() != (i == 2) ||
+			m.Key() != key {
 			t.Errorf("%q: got %v %q", key, ok, m.Raw())
 		}
 	}

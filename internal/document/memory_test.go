@@ -78,8 +78,10 @@ func TestReleaseDropsLargeBuffers(t *testing.T) {
 		}
 		d.Append(d.Root(), []byte(body))
 		d.reset()
-		if cap(d.tape) > keepLarge*keepEntries || cap(d.side) > keepLarge*keepBytes || cap(d.index) > keepLarge*keepIndex || cap(d.own) > keepLarge*keepBytes {
-			t.Errorf("%s: kept %d entries, %d and %d bytes, %d words", name, cap(d.tape), cap(d.side), cap(d.own), cap(d.index))
+		if cap(d.tape) > keepLarge*keepEntries || cap(d.side) > keepLarge*keepBytes ||
+			cap(d.index) > keepLarge*keepIndex || cap(d.own) > keepLarge*keepBytes {
+			t.Errorf("%s: kept %d entries, %d and %d bytes, %d words", name, cap(d.tape), cap(d.side), cap(d.own),
+				cap(d.index))
 		}
 		for range keepIdle {
 			if err := d.parse([]byte(`{"a":[1]}`), Limits{}.withDefaults()); err != nil {
@@ -88,8 +90,10 @@ func TestReleaseDropsLargeBuffers(t *testing.T) {
 			d.Set(d.Root(), "b", []byte(`2`))
 			d.reset()
 		}
-		if cap(d.tape) > keepEntries || cap(d.side) > keepBytes || cap(d.index) > keepIndex || cap(d.own) > keepBytes || d.body != nil {
-			t.Errorf("%s: kept %d entries, %d and %d bytes, %d words", name, cap(d.tape), cap(d.side), cap(d.own), cap(d.index))
+		if cap(d.tape) > keepEntries || cap(d.side) > keepBytes || cap(d.index) > keepIndex || cap(d.own) > keepBytes ||
+			d.body != nil {
+			t.Errorf("%s: kept %d entries, %d and %d bytes, %d words", name, cap(d.tape), cap(d.side), cap(d.own),
+				cap(d.index))
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package document
 
-// AppendMergePatch appends a merge patch (RFC 7386) of the same effect as the change from one object to another: the members
-// that differ, and null for the ones that are gone.
+// AppendMergePatch appends a merge patch (RFC 7386) of the same effect as the change from one object to another: the
+// members that differ, and null for the ones that are gone.
 func AppendMergePatch(dst []byte, from, to Node) []byte {
 	if from.Kind() != Object || to.Kind() != Object {
 		return to.AppendRaw(dst)

@@ -26,8 +26,8 @@ func TestAppendMergePatch(t *testing.T) {
 	}
 }
 
-// FuzzAppendMergePatch: a merge patch of a difference makes the one object of the other. An object with a null in it is not
-// reached by any merge patch.
+// FuzzAppendMergePatch: a merge patch of a difference makes the one object of the other. An object with a null in it is
+// not reached by any merge patch.
 func FuzzAppendMergePatch(f *testing.F) {
 	f.Add(`{"a":1,"b":{"c":2}}`, `{"b":{"d":[1,{"e":2}]}}`)
 	f.Fuzz(func(t *testing.T, a, b string) {

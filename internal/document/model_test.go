@@ -97,7 +97,8 @@ func (c *decisions) below(n int) int {
 
 var (
 	editKeys   = []string{"a", "b", "c", "name", "quo\"te", "ü", "longer-than-eight", ""}
-	editValues = []string{`0`, `-1.50`, `"s"`, `"\u0041"`, `null`, `true`, `[]`, `{}`, ` [ 1, {"a": [ ]} ] `, `{ "a":1 , "b" : {"c":[2]}}`, `[[],[[]]]`, `{"\u0061":{"":0}}`}
+	editValues = []string{`0`, `-1.50`, `"s"`, `"\u0041"`, `null`, `true`, `[]`, `{}`, ` [ 1, {"a": [ ]} ] `,
+		`{ "a":1 , "b" : {"c":[2]}}`, `[[],[[]]]`, `{"\u0061":{"":0}}`}
 )
 
 // edit makes one edit, at a place that the decisions lead to, on both.

@@ -85,7 +85,8 @@ func (n Node) Get(key string) (Node, bool) {
 	}
 	for k := n.d.chainFirst(n.i); k != 0; k = n.d.chainNext(k) {
 		o := &n.d.tape[k]
-		if (int(o.keyEnd-o.key) == len(key) || o.meta&flagKeyEscaped != 0) && o.meta&flagRemoved == 0 && n.d.keyIs(o, key) {
+		if (int(o.keyEnd-o.key) == len(key) || o.meta&flagKeyEscaped != 0) && o.meta&flagRemoved == 0 &&
+			n.d.keyIs(o, key) {
 			return Node{n.d, k}, true
 		}
 	}

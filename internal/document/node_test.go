@@ -103,9 +103,12 @@ func TestReadingOtherKinds(t *testing.T) {
 func TestZeroNode(t *testing.T) {
 	var n Node
 	d := mustParse(t, `{}`)
-	if n.Valid() || n.Kind() != Invalid || n.Len() != 0 || n.First().Valid() || n.Next().Valid() || n.Parent().Valid() ||
-		n.Key() != "" || n.Str() != "" || n.Raw() != nil || n.Bool() || n.Document() != nil || n.Path() != "" || n.Clone() != nil ||
-		d.Set(n, "a", []byte("1")).Valid() || d.Append(n, []byte("1")).Valid() || d.Replace(n, []byte("1")).Valid() || d.InsertBefore(n, []byte("1")).Valid() {
+	if n.Valid() || n.Kind() != Invalid || n.Len() != 0 || n.First().Valid() || n.Next().Valid() ||
+		n.Parent().Valid() ||
+		n.Key() != "" || n.Str() != "" || n.Raw() != nil || n.Bool() || n.Document() != nil || n.Path() != "" ||
+		n.Clone() != nil ||
+		d.Set(n, "a", []byte("1")).Valid() || d.Append(n, []byte("1")).Valid() || d.Replace(n, []byte("1")).Valid() ||
+		d.InsertBefore(n, []byte("1")).Valid() {
 		t.Error("the zero Node must read as nothing")
 	}
 	d.Remove(n)
@@ -227,7 +230,8 @@ func TestDuplicatesInLargeObjects(t *testing.T) {
 			}
 			text := fmt.Sprintf(`{"o":{%s"k\u0065y-%d":0}}`, body.String(), twice)
 			_, err := Parse([]byte(text), Limits{})
-			want := fmt.Sprintf("o.key-%d: duplicate key 'key-%d' at offset %d", twice, twice, strings.LastIndex(text, `"k`))
+			want := fmt.Sprintf("o.key-%d: duplicate key 'key-%d' at offset %d", twice, twice,
+				strings.LastIndex(text, `"k`))
 			if err == nil || err.Error() != want {
 				t.Errorf("%d members, %d twice: got %v, want %s", members, twice, err, want)
 			}
@@ -417,7 +421,8 @@ func TestConcurrentReads(t *testing.T) {
 	for range 8 {
 		readers.Go(func() {
 			for range 50 {
-				if n, ok := d.Root().Get("k17"); !ok || n.Path() != "k17" || !EqualNodes(d.Root(), d.Root()) || string(d.AppendTo(nil)) != want {
+				if n, ok := d.Root().Get("k17"); !ok || n.Path() != "k17" || !EqualNodes(d.Root(), d.Root()) ||
+					string(d.AppendTo(nil)) != want {
 					t.Error("a concurrent reader sees something else")
 				}
 				_ = decodeTree(d.Root())
@@ -449,7 +454,8 @@ func TestParseNext(t *testing.T) {
 		t.Error("what an edit brought has an offset")
 	}
 	d.Release()
-	if d, read, err = ParseNext([]byte(text[read:]), Limits{}); err != nil || read != len(" [2]") || d.Root().Len() != 1 {
+	if d, read, err = ParseNext([]byte(text[read:]), Limits{}); err != nil || read != len(" [2]") ||
+		d.Root().Len() != 1 {
 		t.Fatalf("read %d: %v", read, err)
 	}
 	d.Release()

@@ -20,13 +20,15 @@ func TestNotes(t *testing.T) {
 	}
 	mark(d.Root())
 	deepest, e := at(t, d, "a", "b", 1, "c"), at(t, d, "d", "e")
-	if !d.NotedBy(first) || d.NotedBy(second) || deepest.Note(first) != int(deepest.Index())+7 || deepest.Note(second) != 0 || deepest.Note(nil) != 0 {
+	if !d.NotedBy(first) || d.NotedBy(second) || deepest.Note(first) != int(deepest.Index())+7 ||
+		deepest.Note(second) != 0 || deepest.Note(nil) != 0 {
 		t.Error("notes must be their author's, and nobody else's")
 	}
 	marked := func(want string) {
 		t.Helper()
 		got := ""
-		for _, n := range []Node{d.Root(), at(t, d, "a"), at(t, d, "a", "b"), at(t, d, "a", "b", 1), deepest, at(t, d, "d"), e} {
+		for _, n := range []Node{d.Root(), at(t, d, "a"), at(t, d, "a", "b"), at(t, d, "a", "b", 1), deepest,
+			at(t, d, "d"), e} {
 			got += map[bool]string{true: "x", false: "-"}[n.Marked(Sound)]
 		}
 		if got != want {

@@ -47,7 +47,8 @@ func scanNumber(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 			return i, 0, Syntax, unexpected(src, i, "a digit")
 		}
 		if i-digits > maxExponent {
-			return digits, 0, Range, "exponents must be less than or equal to " + strconv.Itoa(maxExponent) + " digits long"
+			return digits, 0, Range, "exponents must be less than or equal to " + strconv.Itoa(maxExponent) +
+				" digits long"
 		}
 		if i-digits > 2 && !negative && tooWide(src[from:i]) {
 			return from, 0, Range, msgRange

@@ -81,7 +81,8 @@ func (d *Document) applyJSONPatch(patch Node, limits Limits, lenient bool) error
 		return &PatchError{Operation: -1, Code: PatchMalformed, Msg: "a patch must be a list of operations"}
 	}
 	if patch.Len() > MaxPatchOperations {
-		return &PatchError{Operation: -1, Code: PatchTooLong, Msg: "number of operations must be less than or equal to " + strconv.Itoa(MaxPatchOperations)}
+		return &PatchError{Operation: -1, Code: PatchTooLong,
+			Msg: "number of operations must be less than or equal to " + strconv.Itoa(MaxPatchOperations)}
 	}
 	return d.Atomically(func() error { return p.patch(patch) })
 }
@@ -123,7 +124,8 @@ type checkpoint struct {
 }
 
 func (c *checkpoint) take(d *Document) {
-	*c = checkpoint{append(c.tape[:0], d.tape...), append(c.index[:0], d.index...), len(d.side), d.edited, d.rootOff, d.rootEnd}
+	*c = checkpoint{append(c.tape[:0], d.tape...), append(c.index[:0], d.index...), len(d.side), d.edited, d.rootOff,
+		d.rootEnd}
 }
 
 func (d *Document) rollback(c *checkpoint) {
@@ -332,7 +334,8 @@ func (p *patcher) transfer(from, path string, move bool) *refusal {
 	}
 	raw := rawOrNull(n)
 	if p.copied += len(raw); p.copied > p.limits.Bytes {
-		return &refusal{PatchTooCostly, "copied and moved values must be less than or equal to " + strconv.Itoa(p.limits.Bytes) + " bytes in all"}
+		return &refusal{PatchTooCostly, "copied and moved values must be less than or equal to " +
+			strconv.Itoa(p.limits.Bytes) + " bytes in all"}
 	}
 	if move {
 		p.d.Remove(n)

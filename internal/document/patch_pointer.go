@@ -76,11 +76,13 @@ func (p *patcher) listPosition(token string, places int) (int, *refusal) {
 // from its first item on.
 func (p *patcher) item(list Node, position int) (Node, *refusal) {
 	if p.steps += min(position, list.Len()); p.steps > maxPatchSteps {
-		return Node{}, &refusal{PatchTooCostly, "operations must not search lists for more than " + strconv.Itoa(maxPatchSteps) + " items in all"}
+		return Node{}, &refusal{PatchTooCostly, "operations must not search lists for more than " +
+			strconv.Itoa(maxPatchSteps) + " items in all"}
 	}
 	n, ok := list.At(position)
 	if !ok {
-		return Node{}, failed("index " + strconv.Itoa(position) + " must be less than the length of the list, " + strconv.Itoa(list.Len()))
+		return Node{}, failed("index " + strconv.Itoa(position) + " must be less than the length of the list, " +
+			strconv.Itoa(list.Len()))
 	}
 	return n, nil
 }

@@ -30,7 +30,8 @@ func TestPolicyPatch(t *testing.T) {
 		{`[{"op":"test","path":"/a/0","value":2}]`, "test failed"},
 		{`[{"op":"test","path":"/a/0"}]`, "test failed"},
 		{`[{"op":"remove","path":"/b/x"}]`, "JSON patch: operation 0 ('remove' at '/b/x'): member 'x' must exist"},
-		{`[{"op":"remove","path":"/a"},{"op":"add","path":"/x/y","value":1}]`, "JSON patch: operation 1 ('add' at '/x/y'): member 'x' must exist"},
+		{`[{"op":"remove","path":"/a"},{"op":"add","path":"/x/y","value":1}]`,
+			"JSON patch: operation 1 ('add' at '/x/y'): member 'x' must exist"},
 		{`[{"op":"add","path":"","value":{}}]`, "JSON patch: operation 0 ('add' at ''): the whole document may only be replaced or tested"},
 		{`[{"op":"copy","from":"","path":"/x"}]`, "JSON patch: operation 0 ('copy' at '/x'): 'from': the whole document may only be replaced or tested"},
 		{`[{"op":"replace","path":"","value":1}]`, "JSON patch: operation 0 ('replace' at ''): the whole document must be replaced by an object or a list"},
@@ -97,7 +98,8 @@ func (w patchWriter) pointer() string {
 func (w patchWriter) patch() []map[string]any {
 	ops := []map[string]any{}
 	for range 1 + w.IntN(3) {
-		op := map[string]any{"op": []string{"add", "remove", "replace", "move", "copy", "test"}[w.IntN(6)], "path": w.pointer()}
+		op := map[string]any{"op": []string{"add", "remove", "replace", "move", "copy", "test"}[w.IntN(6)],
+			"path": w.pointer()}
 		if w.IntN(8) != 0 {
 			op["value"] = w.value(2)
 		}

@@ -71,7 +71,10 @@ func AppendPathKey(dst []byte, key string) []byte {
 		return append(dst, abbreviate(key)...)
 	}
 	dst = append(dst, '[')
-	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '[' || r == ']' || r == '\'' || r == '"' }) {
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool {
+		return r < ' ' || r == 0x7f || r == '[' || r == ']' ||
+			r == '\'' || r == '"'
+	}) {
 		dst = append(dst, strconv.Quote(abbreviate(key))...)
 	} else {
 		dst = append(dst, abbreviate(key)...)

@@ -55,8 +55,8 @@ func NewOutline(root *Projection) *Outline {
 	return o
 }
 
-// add adds a step and those behind it, and returns its number. A projection may lead back to itself: numbers has the ones that
-// were added.
+// add adds a step and those behind it, and returns its number. A projection may lead back to itself: numbers has the
+// ones that were added.
 func (o *Outline) add(p *Projection, numbers map[*Projection]uint32) uint32 {
 	if p == nil {
 		return 0

@@ -43,7 +43,8 @@ func (p *Projection) of(child Node) *Projection {
 // all was read.
 func compareParts(t *testing.T, got, want Node, p *Projection) {
 	t.Helper()
-	if got.Kind() != want.Kind() || got.Key() != want.Key() || !bytes.Equal(got.Raw(), want.Raw()) || got.Parent().Index() != 0 && got.Path() != want.Path() {
+	if got.Kind() != want.Kind() || got.Key() != want.Key() || !bytes.Equal(got.Raw(), want.Raw()) ||
+		got.Parent().Index() != 0 && got.Path() != want.Path() {
 		t.Fatalf("%s is %s %q, want %s %q", want.Path(), got.Kind(), got.Raw(), want.Kind(), want.Raw())
 	}
 	if got.Kind() < Object {
@@ -157,7 +158,8 @@ var outlineTexts = []string{
 	deployment, `[` + deployment + `,` + deployment + `]`,
 	`{"a":{"b":{"c":[1,{"d":"}"}]},"x":{}},"b":[[],[{"a":"\\"},{"a":"\"]"}]],"c":1}`,
 	` { "a" : [ { "b" : { } , "a" : "\u005d" } ] , "\u0062" : { "a" : [ null ] } } `,
-	`{"a":{"b":1,"b":2},"b":{"a":[}]},"c":{"a":tru e}}`, `{"a":{"b":[}`, `{"a":[{}}`, `{"a":{"b":"\`, `[[[[[[[[[[[[]]]]]]]]]]]]`, `{"a":{}} {}`, `{"a":{}`,
+	`{"a":{"b":1,"b":2},"b":{"a":[}]},"c":{"a":tru e}}`, `{"a":{"b":[}`, `{"a":[{}}`, `{"a":{"b":"\`,
+	`[[[[[[[[[[[[]]]]]]]]]]]]`, `{"a":{}} {}`, `{"a":{}`,
 	`{"a":` + strings.Repeat(`[`, 70) + strings.Repeat(`]`, 70) + `}`, `{"a":{"` + strings.Repeat(`\`, 131) + `"":[]}}`,
 	`{"` + strings.Join(numbered(40), `":{"a":[]},"`) + `":{}}`, `1`, ``,
 }
@@ -193,7 +195,8 @@ func TestOutlineReads(t *testing.T) {
 	if got, want := string(d.AppendTo(nil)), strings.Replace(text, `"z":2`, `"z":2,"w":3`, 1); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if _, err := Parse([]byte(strings.Replace(text, `"x"`, `"x":0,"x"`, 1)), Limits{Outline: o}); err == nil || !strings.Contains(err.Error(), "spec.template.x: duplicate key 'x'") {
+	if _, err := Parse([]byte(strings.Replace(text, `"x"`, `"x":0,"x"`, 1)), Limits{Outline: o}); err == nil ||
+		!strings.Contains(err.Error(), "spec.template.x: duplicate key 'x'") {
 		t.Errorf("a key that is there twice in what is read: %v", err)
 	}
 }

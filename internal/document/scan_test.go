@@ -141,7 +141,8 @@ func (r *plainReader) value(i int, x uint32, path string, depth int) (int, *Erro
 	return i + 1, nil
 }
 
-// checkScan compares the tape, or the error, with those of the plainReader. The scanner must read no byte outside the text.
+// checkScan compares the tape, or the error, with those of the plainReader. The scanner must read no byte outside the
+// text.
 func checkScan(t *testing.T, text []byte, limits Limits) {
 	t.Helper()
 	want, refused := plainly(text, limits)
@@ -203,7 +204,8 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, before uint16) {
 		checkScan(t, text, Limits{Depth: 8, Nodes: 200})
 		long := strings.Repeat("x", int(before%4096))
-		checkScan(t, slices.Concat([]byte(`["`), []byte(long), []byte(`",`), text, []byte("]")), Limits{Depth: 9, Nodes: 202})
+		checkScan(t, slices.Concat([]byte(`["`), []byte(long), []byte(`",`), text, []byte("]")),
+			Limits{Depth: 9, Nodes: 202})
 	})
 }
 
@@ -212,9 +214,12 @@ func FuzzScan(f *testing.F) {
 func TestScan(t *testing.T) {
 	pieces := []string{
 		"{", "}", "[", "]", ",", ":", " ", "\n    ", "\t", `"`, `\`, `\u0061`, `\n`, "\x01", "é", "数", "😀", "\xff",
-		`""`, `"a"`, `"A"`, `"\u0061"`, `"é"`, `"seven77"`, `"eight888"`, `"nine99999"`, `"Nine99999"`, `"fifteen15151515"`,
-		`"sixteen161616161"`, `"seventeen17171717"`, `"SEVENTEEN17171717"`, `"a text that is longer than several words"`,
-		"0", "-1", "12", "1234567", "12345678", "123456789", "01", "1.5", "-0.25e-7", "1e400", "true", "false", "null", "tru",
+		`""`, `"a"`, `"A"`, `"\u0061"`, `"é"`, `"seven77"`, `"eight888"`, `"nine99999"`, `"Nine99999"`,
+		`"fifteen15151515"`,
+		`"sixteen161616161"`, `"seventeen17171717"`, `"SEVENTEEN17171717"`,
+		`"a text that is longer than several words"`,
+		"0", "-1", "12", "1234567", "12345678", "123456789", "01", "1.5", "-0.25e-7", "1e400", "true", "false", "null",
+		"tru",
 		`{"a":1}`, `{"a":1,"b":"x","c":[true,{}]}`, `[1,2,"x"]`, `"k":`, `"k": "v",`, `"k2":{"a":`, `,"k3":[`,
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -254,7 +259,8 @@ func TestScanOfLongTexts(t *testing.T) {
 	for size := 0; size < len(text); size += step {
 		for _, before := range []int{0, 1, size % 61, 1000 + size%67} {
 			for _, format := range []string{
-				`["%s","%s",1]`, `["%s",{"%s":1.5},-1]`, `["%s","%s\\n",{"a":"é"}]`, `["%s","%s","b"]`, `["%s",{"%s":1,"":"\\""}]`,
+				`["%s","%s",1]`, `["%s",{"%s":1.5},-1]`, `["%s","%s\\n",{"a":"é"}]`, `["%s","%s","b"]`,
+				`["%s",{"%s":1,"":"\\""}]`,
 			} {
 				checkScan(t, fmt.Appendf(nil, format, text[:before], text[:size]), Limits{})
 			}

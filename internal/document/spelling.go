@@ -55,9 +55,9 @@ func beginOf(key string) uint32 {
 	return 1 << (key[0] & 31)
 }
 
-// IsKept reports whether every key of the document is one of the names, or neither one of them nor a case variant of one.
-// It is false too if the document has a name that another name differs from in case alone: which of the two belongs in its
-// place, only a walk by places can say. Members that were removed count.
+// IsKept reports whether every key of the document is one of the names, or neither one of them nor a case variant of
+// one. It is false too if the document has a name that another name differs from in case alone: which of the two
+// belongs in its place, only a walk by places can say. Members that were removed count.
 func (s *Spelling) IsKept(d *Document) bool {
 	isPlain := !d.alike // no key has escapes, or other characters than those of ASCII
 	for i := range d.tape {

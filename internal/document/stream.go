@@ -81,7 +81,8 @@ const ownMemory = 16 << 10
 // Reset makes the Stream ready for a text.
 func (s *Stream) Reset(o StreamOptions, editor ItemEditor) {
 	o.Limits = o.Limits.withDefaults()
-	*s = Stream{o: o, editor: editor, streamPosition: streamPosition{stack: s.stack[:0]}, token: openToken{room: s.token.room}, ends: s.ends}
+	*s = Stream{o: o, editor: editor, streamPosition: streamPosition{stack: s.stack[:0]},
+		token: openToken{room: s.token.room}, ends: s.ends}
 	if o.Place == Sequence {
 		s.state = wantEnd
 	}
@@ -257,7 +258,8 @@ func (s *Stream) Close(dst []byte) ([]byte, error) {
 func (s *Stream) keep(part []byte) ([]byte, error) {
 	n := len(s.token.kept) + len(part)
 	if n > s.o.Limits.Bytes {
-		return nil, &Error{Offset: s.token.begin + s.o.Limits.Bytes, Path: s.itemPath(), Code: TooLarge, Msg: msgTooLarge(s.o.Limits.Bytes)}
+		return nil, &Error{Offset: s.token.begin + s.o.Limits.Bytes, Path: s.itemPath(), Code: TooLarge,
+			Msg: msgTooLarge(s.o.Limits.Bytes)}
 	}
 	switch {
 	case n <= cap(s.token.kept):

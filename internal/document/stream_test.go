@@ -84,8 +84,10 @@ func TestStream(t *testing.T) {
 		{"single, nothing to edit", StreamOptions{}, `{"done":0, "b":[{}]}`, `{"done":0, "b":[{}]}`},
 		{"single scalar", StreamOptions{}, ` 12 `, ` 12 `},
 		{"single list", StreamOptions{}, `[{"a":1}]`, `[{"a":1}]`},
-		{"sequence", StreamOptions{Place: Sequence}, "{}\n\n{\"a\":\"}\\\"\"}{}\n", "{\"done\":true}\n\n{\"a\":\"}\\\"\",\"done\":true}{\"done\":true}\n"},
-		{"sequence of others", StreamOptions{Place: Sequence}, "1 2.5e1\n\"x\" [ {} ] null", "1 2.5e1\n\"x\" [ {} ] null"},
+		{"sequence", StreamOptions{Place: Sequence}, "{}\n\n{\"a\":\"}\\\"\"}{}\n",
+			"{\"done\":true}\n\n{\"a\":\"}\\\"\",\"done\":true}{\"done\":true}\n"},
+		{"sequence of others", StreamOptions{Place: Sequence}, "1 2.5e1\n\"x\" [ {} ] null",
+			"1 2.5e1\n\"x\" [ {} ] null"},
 		{"empty sequence", StreamOptions{Place: Sequence}, " \n", " \n"},
 		{"list", list, `{"metadata":{"items":[{}]},"items" : [ {} , {"done":1},{"a":{}}], "x":[{}]}`,
 			`{"metadata":{"items":[{}]},"items" : [ {"done":true} , {"done":1},{"a":{},"done":true}], "x":[{}]}`},
@@ -93,15 +95,18 @@ func TestStream(t *testing.T) {
 		{"list of others", list, `{"items":[1,"x",null,[{}],{}]}`, `{"items":[1,"x",null,[{}],{"done":true}]}`},
 		{"list that is none", list, `{"items":{"a":{}},"y":1}`, `{"items":{"a":{}},"y":1}`},
 		{"empty list", list, `{"items":[ ]}`, `{"items":[ ]}`},
-		{"deeper list", StreamOptions{Place: List, Path: []string{"a", "b"}}, `{"b":[{}],"a":{"a":[{}],"b":[{}],"c":{"b":[{}]}},"c":{"b":[{}]}}`,
+		{"deeper list", StreamOptions{Place: List, Path: []string{"a", "b"}},
+			`{"b":[{}],"a":{"a":[{}],"b":[{}],"c":{"b":[{}]}},"c":{"b":[{}]}}`,
 			`{"b":[{}],"a":{"a":[{}],"b":[{"done":true}],"c":{"b":[{}]}},"c":{"b":[{}]}}`},
 		{"list at the root", StreamOptions{Place: List}, ` [{},{}] `, ` [{"done":true},{"done":true}] `},
 		{"no list at the root", StreamOptions{Place: List}, `{"items":[{}]}`, `{"items":[{}]}`},
 		{"members", typed, "{\"items\":[{}]\n}\n", "{\"items\":[{\"done\":true}]\n,\"kind\":\"ThingList\",\"apiVersion\":\"example.com/v1\"}\n"},
 		{"one member", typed, `{"kind":"X","items":[]}`, `{"kind":"X","items":[],"apiVersion":"example.com/v1"}`},
-		{"all members", typed, `{"kind":"X","items":[],"apiVersion":null}`, `{"kind":"X","items":[],"apiVersion":null}`},
+		{"all members", typed, `{"kind":"X","items":[],"apiVersion":null}`,
+			`{"kind":"X","items":[],"apiVersion":null}`},
 		{"members of an empty object", typed, `{ }`, `{ "kind":"ThingList","apiVersion":"example.com/v1"}`},
-		{"members within", typed, `{"a":{"kind":1},"items":[]}`, `{"a":{"kind":1},"items":[],"kind":"ThingList","apiVersion":"example.com/v1"}`},
+		{"members within", typed, `{"a":{"kind":1},"items":[]}`,
+			`{"a":{"kind":1},"items":[],"kind":"ThingList","apiVersion":"example.com/v1"}`},
 		{"wrapped", typed, " [{},[]] ", ` {"items":[{"done":true},[]],"kind":"ThingList","apiVersion":"example.com/v1"} `},
 		{"wrapped, empty", typed, "[]", `{"items":[],"kind":"ThingList","apiVersion":"example.com/v1"}`},
 	} {
@@ -118,7 +123,8 @@ func TestStream(t *testing.T) {
 
 // TestStreamRefuses: what Parse refuses a Stream refuses, wherever it stands, with place and reason.
 func TestStreamRefuses(t *testing.T) {
-	list := StreamOptions{Place: List, Path: []string{"data", "items"}, Members: members, Limits: Limits{Bytes: 60, Depth: 4, Nodes: 9}}
+	list := StreamOptions{Place: List, Path: []string{"data", "items"}, Members: members,
+		Limits: Limits{Bytes: 60, Depth: 4, Nodes: 9}}
 	for _, c := range []struct {
 		name, text string
 		o          StreamOptions
@@ -128,34 +134,53 @@ func TestStreamRefuses(t *testing.T) {
 		{"cut in an item", `{"a":`, StreamOptions{}, Error{5, "", Syntax, "unexpected end of the document"}},
 		{"cut in a list", `{"data":{"items":[{}`, list, Error{20, "", Syntax, "unexpected end of the document"}},
 		{"cut in a string", `{"data":"`, list, Error{9, "", Syntax, "unexpected end of the document"}},
-		{"two items", `{} {}`, StreamOptions{}, Error{3, "", Syntax, "unexpected character '{', the end of the document must stand here"}},
-		{"bad item", `{"data":{"items":[{},{"a":{"b":01}}]}}`, list, Error{31, "data.items[1].a.b", Syntax, "numbers must not have leading zeros"}},
-		{"bad list of an item", `{"data":{"items":[{},2,{"a":[1 2]}]}}`, list, Error{31, "data.items[2].a", Syntax, "unexpected character '2', ',' or ']' must stand here"}},
-		{"brackets that do not match", `{"data":{"items":[{"a":[}]}}`, list, Error{24, "data.items[0].a[0]", Syntax, "unexpected character '}', a value must stand here"}},
-		{"duplicate key in an item", `{"data":{"items":[{"a":1,"\u0061":2}]}}`, list, Error{25, "data.items[0].a", Duplicate, "duplicate key 'a'"}},
-		{"items twice", `{"data":{"items":[],"it\u0065ms":[]}}`, list, Error{20, "", Duplicate, "duplicate key 'items'"}},
-		{"data twice", `{"data":{"items":[]},"data":{"items":[]}}`, list, Error{21, "", Duplicate, "duplicate key 'data'"}},
+		{"two items", `{} {}`, StreamOptions{},
+			Error{3, "", Syntax, "unexpected character '{', the end of the document must stand here"}},
+		{"bad item", `{"data":{"items":[{},{"a":{"b":01}}]}}`, list,
+			Error{31, "data.items[1].a.b", Syntax, "numbers must not have leading zeros"}},
+		{"bad list of an item", `{"data":{"items":[{},2,{"a":[1 2]}]}}`, list,
+			Error{31, "data.items[2].a", Syntax, "unexpected character '2', ',' or ']' must stand here"}},
+		{"brackets that do not match", `{"data":{"items":[{"a":[}]}}`, list,
+			Error{24, "data.items[0].a[0]", Syntax, "unexpected character '}', a value must stand here"}},
+		{"duplicate key in an item", `{"data":{"items":[{"a":1,"\u0061":2}]}}`, list,
+			Error{25, "data.items[0].a", Duplicate, "duplicate key 'a'"}},
+		{"items twice", `{"data":{"items":[],"it\u0065ms":[]}}`, list,
+			Error{20, "", Duplicate, "duplicate key 'items'"}},
+		{"data twice", `{"data":{"items":[]},"data":{"items":[]}}`, list,
+			Error{21, "", Duplicate, "duplicate key 'data'"}},
 		{"kind twice", `{"kind":1,"kind":1}`, list, Error{10, "", Duplicate, "duplicate key 'kind'"}},
 		{"NUL in a key", `{"a\u0000":1}`, list, Error{1, "", Encoding, msgKeyNUL}},
 		{"bad UTF-8", "{\"a\":\"\xff\"}", list, Error{6, "", Encoding, "strings must be valid UTF-8"}},
 		{"lone surrogate", `{"a":"\ud800"}`, list, Error{6, "", Encoding, "escapes of surrogates must come in pairs"}},
-		{"control character", "{\"a\":\"\n\"}", list, Error{6, "", Syntax, "control characters in strings must be escaped"}},
+		{"control character", "{\"a\":\"\n\"}", list,
+			Error{6, "", Syntax, "control characters in strings must be escaped"}},
 		{"bad literal", `{"a":nul}`, list, Error{5, "", Syntax, "unexpected character 'n', a value must stand here"}},
-		{"literal that goes on", `{"a":truey}`, list, Error{9, "", Syntax, "unexpected character 'y', the end of a value must stand here"}},
+		{"literal that goes on", `{"a":truey}`, list,
+			Error{9, "", Syntax, "unexpected character 'y', the end of a value must stand here"}},
 		{"bad number", `{"a":1e400}`, list, Error{5, "", Range, msgRange}},
-		{"comment", `{/**/}`, list, Error{1, "", Syntax, "unexpected character '/', a key in double quotes must stand here"}},
-		{"trailing comma", `{"a":1,}`, list, Error{7, "", Syntax, "unexpected character '}', a key in double quotes must stand here"}},
-		{"trailing comma in a list", `{"data":{"items":[{},]}}`, list, Error{21, "", Syntax, "unexpected character ']', a value must stand here"}},
+		{"comment", `{/**/}`, list,
+			Error{1, "", Syntax, "unexpected character '/', a key in double quotes must stand here"}},
+		{"trailing comma", `{"a":1,}`, list,
+			Error{7, "", Syntax, "unexpected character '}', a key in double quotes must stand here"}},
+		{"trailing comma in a list", `{"data":{"items":[{},]}}`, list,
+			Error{21, "", Syntax, "unexpected character ']', a value must stand here"}},
 		{"no colon", `{"a" 1}`, list, Error{5, "", Syntax, "unexpected character '1', ':' must stand here"}},
-		{"no comma", `{"data":{"items":[{}{}]}}`, list, Error{20, "", Syntax, "unexpected character '{', ',' or ']' must stand here"}},
+		{"no comma", `{"data":{"items":[{}{}]}}`, list,
+			Error{20, "", Syntax, "unexpected character '{', ',' or ']' must stand here"}},
 		{"wrong bracket", `{"a":[}`, list, Error{6, "", Syntax, "unexpected character '}', a value must stand here"}},
-		{"trailing data", `{}1`, list, Error{2, "", Syntax, "unexpected character '1', the end of the document must stand here"}},
+		{"trailing data", `{}1`, list,
+			Error{2, "", Syntax, "unexpected character '1', the end of the document must stand here"}},
 		{"too deep", `{"a":[[[[]]]]}`, list, Error{8, "", TooDeep, "depth of nesting must be less than or equal to 4"}},
-		{"item too deep", `{"data":{"items":[{"a":[[[[]]]]}]}}`, list, Error{26, "data.items[0].a[0][0][0]", TooDeep, "depth of nesting must be less than or equal to 4"}},
-		{"item with too many values", `{"data":{"items":[{"a":[1,2,3,4,5,6,7,8]}]}}`, list, Error{38, "data.items[0].a", TooManyNodes, "number of values must be less than or equal to 9"}},
-		{"item too large", `{"data":{"items":[{"a":"` + strings.Repeat("x", 60) + `"}]}}`, list, Error{78, "data.items[0]", TooLarge, "document must be less than or equal to 60 bytes long"}},
-		{"string too long", `{"a":"` + strings.Repeat("x", 60) + `"}`, list, Error{65, "", TooLarge, "document must be less than or equal to 60 bytes long"}},
-		{"byte order mark", "\ufeff{}", StreamOptions{}, Error{0, "", Encoding, "document must not begin with a byte order mark"}},
+		{"item too deep", `{"data":{"items":[{"a":[[[[]]]]}]}}`, list,
+			Error{26, "data.items[0].a[0][0][0]", TooDeep, "depth of nesting must be less than or equal to 4"}},
+		{"item with too many values", `{"data":{"items":[{"a":[1,2,3,4,5,6,7,8]}]}}`, list,
+			Error{38, "data.items[0].a", TooManyNodes, "number of values must be less than or equal to 9"}},
+		{"item too large", `{"data":{"items":[{"a":"` + strings.Repeat("x", 60) + `"}]}}`, list,
+			Error{78, "data.items[0]", TooLarge, "document must be less than or equal to 60 bytes long"}},
+		{"string too long", `{"a":"` + strings.Repeat("x", 60) + `"}`, list,
+			Error{65, "", TooLarge, "document must be less than or equal to 60 bytes long"}},
+		{"byte order mark", "\ufeff{}", StreamOptions{},
+			Error{0, "", Encoding, "document must not begin with a byte order mark"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, size := range []int{1, 2, 3, 7, 1000} {
@@ -215,7 +240,8 @@ func TestStreamMemory(t *testing.T) {
 	if _, _, err := s.Append(nil, big[:50_000], whole()); err != nil || e.asked != 50_000 || !s.Holding() {
 		t.Errorf("asked for %d bytes, %v", e.asked, err)
 	}
-	if got, _, err := s.Append(nil, big[50_000:], whole()); err != nil || len(got) != len(big)+len(`,"done":true`) || s.Holding() {
+	if got, _, err := s.Append(nil, big[50_000:], whole()); err != nil || len(got) != len(big)+len(`,"done":true`) ||
+		s.Holding() {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
@@ -249,8 +275,10 @@ func referenceList(text []byte, path []string) ([]byte, error) {
 // keys that do not matter.
 func FuzzStream(f *testing.F) {
 	for _, text := range []string{
-		`{"items":[{"a":1},{"done":true}, {} ,1,"x",[{}]],"kind":"X"}`, `{"a":{"items":[{}]},"items":[]}`, `[{},{"a":"\"}{"}]`, `{"\u0069tems":[{"a":[{"b":{}}]}]}`,
-		`{"items":[{"a":1,"a":2}]}`, `{"items":[{}`, `{"items":[],"items":[]}`, "{\"a\":\"\xff\"}", `{"items":[{"a":[}]}`, `1`, ` "x" `, `{"a":1,"a":2}`, "[1e5,-0,truefalse]",
+		`{"items":[{"a":1},{"done":true}, {} ,1,"x",[{}]],"kind":"X"}`, `{"a":{"items":[{}]},"items":[]}`,
+		`[{},{"a":"\"}{"}]`, `{"\u0069tems":[{"a":[{"b":{}}]}]}`,
+		`{"items":[{"a":1,"a":2}]}`, `{"items":[{}`, `{"items":[],"items":[]}`, "{\"a\":\"\xff\"}",
+		`{"items":[{"a":[}]}`, `1`, ` "x" `, `{"a":1,"a":2}`, "[1e5,-0,truefalse]",
 		`{"items":[{"a":"\ud83d\ude00é"},{"b":[1e5,-0,1.50,12345678901234567890]}]}`,
 	} {
 		for i := range 3 {
@@ -285,7 +313,8 @@ func FuzzStream(f *testing.F) {
 		if err == nil && (err2 != nil || !slices.Equal(single, sequence)) {
 			t.Fatalf("%q: %q alone, %q, %v in a sequence", text, single, sequence, err2)
 		}
-		wrapped, err := stream(StreamOptions{Place: List, Path: []string{"items"}, Members: members, Wrap: true}, &marker{}, text, pieces)
+		wrapped, err := stream(StreamOptions{Place: List, Path: []string{"items"}, Members: members, Wrap: true},
+			&marker{}, text, pieces)
 		if err != nil || refusal != nil {
 			return
 		}

@@ -83,7 +83,8 @@ func NewKnown(names Names, members []KnownMember, numbered bool) *Known {
 			continue
 		}
 		name, member := &names.names[place-1], &members[place-1]
-		m := knownMember{note: uint32(place) << noteShift, size: 255, bit: member.Bit, inside: member.Inside, glance: member.Glance}
+		m := knownMember{note: uint32(place) << noteShift, size: 255, bit: member.Bit, inside: member.Inside,
+			glance: member.Glance}
 		if name.size-1 < maxShort {
 			m.first, m.last = name.first, name.last
 			m.size, m.beyond = uint8(name.size), uint8(64-8*min(name.size, 8))
@@ -98,7 +99,8 @@ func NewKnown(names Names, members []KnownMember, numbered bool) *Known {
 
 // at is an entry of the table.
 func (k *Known) at(slot uint32) *knownMember {
-	return (*knownMember)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(k.table)), uintptr(slot)*unsafe.Sizeof(knownMember{})))
+	return (*knownMember)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(k.table)),
+		uintptr(slot)*unsafe.Sizeof(knownMember{})))
 }
 
 // find is Names.search for a member that is not compared in the table.
@@ -165,7 +167,8 @@ func (t *traversal) members(f *Form, at uint32) (marks uint32) {
 		if meta&(flagKeyEscaped|flagSide|flagRemoved) == 0 && size-1 < maxShort && int(e.key)+8 <= len(d.body) {
 			key := unsafe.Add(unsafe.Pointer(unsafe.SliceData(d.body)), e.key)
 			first, slot := load64(key, 0), e.hash*k.factor>>(k.shift&31)
-			for m = k.at(slot); uint32(m.size) != size || (first^m.first)<<(m.beyond&63) != 0 || size > 8 && load64(key, int(size)-8) != m.last; m = k.at(slot) {
+			for m = k.at(slot); uint32(m.size) != size || (first^m.first)<<(m.beyond&63) != 0 || size > 8 &&
+				load64(key, int(size)-8) != m.last; m = k.at(slot) {
 				if m.note == 0 {
 					m = nil
 					break
@@ -210,7 +213,8 @@ func (t *traversal) members(f *Form, at uint32) (marks uint32) {
 		marks &^= flagComplete
 	}
 	c := entryOf(tape, at)
-	if marks&flagSound != 0 && !(seen&f.Object.Required == f.Object.Required && f.Decides.has(c.meta) && f.Object.Size.takes(c)) {
+	if marks&flagSound != 0 && !(seen&f.Object.Required == f.Object.Required && f.Decides.has(c.meta) &&
+		f.Object.Size.takes(c)) {
 		return t.end(f, at, marks)
 	}
 	c.meta |= marks
@@ -224,7 +228,8 @@ func (m *knownMember) takesScalar(d *Document, e *entry, meta uint32) bool {
 
 // takesText reports whether a value is a right string by the form's own measure.
 func (f *Form) takesText(d *Document, e *entry, meta uint32) bool {
-	return meta&(kindMask|flagEscaped) == uint32(String) && f.Text != nil && f.Text(viewString(d.source(e)[e.off+1:e.end-1]))
+	return meta&(kindMask|flagEscaped) == uint32(String) && f.Text != nil &&
+		f.Text(viewString(d.source(e)[e.off+1:e.end-1]))
 }
 
 func (s *Size) takes(e *entry) bool { return e.count >= s.Least && e.count <= s.Most }
@@ -238,7 +243,8 @@ func (t *traversal) values(f, value *Form, at uint32) (marks uint32) {
 		e := entryOf(tape, i)
 		switch meta := e.meta; {
 		case meta&flagRemoved != 0:
-		case value != nil && (value.Glance.takesText(e, meta) || meta&kindMask < uint32(Object) && value.takesScalar(d, e, meta)):
+		case value != nil && (value.Glance.takesText(e, meta) || meta&kindMask < uint32(Object) &&
+			value.takesScalar(d, e, meta)):
 			e.meta = meta | t.passed
 		default:
 			if value != nil && value.Enters.has(meta) {

@@ -51,7 +51,8 @@ func TestTraversalOfMembers(t *testing.T) {
 				}
 				continue
 			}
-			if len(v.asked) == 0 || v.asked[0] != m || v.places[0] != want || want >= 0 && m.Note(d.noter) != want+1 || m.Marked(Sound) {
+			if len(v.asked) == 0 || v.asked[0] != m || v.places[0] != want || want >= 0 && m.Note(d.noter) != want+1 ||
+				m.Marked(Sound) {
 				t.Fatalf("%s: asked about %v, not about %s", text, v.asked, m.Key())
 			}
 			v.asked, v.places = v.asked[1:], v.places[1:]
@@ -76,7 +77,8 @@ func (l *listed) Value(_ *Form, _, value Node, place int) (Marks, uint64, bool) 
 
 func (l *listed) End(*Form, Node) bool { return false }
 
-// Traverse does what a walk from node to node does, whatever the document and the form are, and whatever the visitor edits.
+// Traverse does what a walk from node to node does, whatever the document and the form are, and whatever the visitor
+// edits.
 func FuzzTraverse(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed, seed/3)
@@ -120,8 +122,10 @@ func FuzzTraverse(f *testing.F) {
 			texts[way] = string(d.AppendTo(nil))
 			d.Release()
 		}
-		if !slices.Equal(found[0].asked, found[1].asked) || texts[0] != texts[1] || !slices.Equal(marked[0], marked[1]) {
-			t.Errorf("%s\n got %v %s %v\nwant %v %s %v", text, found[0].asked, texts[0], marked[0], found[1].asked, texts[1], marked[1])
+		if !slices.Equal(found[0].asked, found[1].asked) || texts[0] != texts[1] ||
+			!slices.Equal(marked[0], marked[1]) {
+			t.Errorf("%s\n got %v %s %v\nwant %v %s %v", text, found[0].asked, texts[0], marked[0], found[1].asked,
+				texts[1], marked[1])
 		}
 	})
 }
@@ -209,7 +213,8 @@ func traverseSlowly(container Node, f *Form, passed Marks, v *editor) (marks Mar
 	}
 	isWhole := !object || f.Object.Known == nil || seen&f.Object.Required == f.Object.Required
 	n := uint32(container.Len())
-	if marks&Sound != 0 && !(f.Decides>>container.Kind()&1 != 0 && isWhole && n >= size.Least && n <= size.Most) && !v.End(f, container) {
+	if marks&Sound != 0 && !(f.Decides>>container.Kind()&1 != 0 && isWhole && n >= size.Least && n <= size.Most) &&
+		!v.End(f, container) {
 		marks &^= Sound
 	}
 	container.Mark(marks)
@@ -254,13 +259,15 @@ func randomForm(r *rand.Rand, depth int) *Form {
 	return f
 }
 
-var randomKeys = []string{"a", "bb", "", "abcdefgh", "abcdefghi", "abcdefghijklmnop", "a name of more than 16", "\u00e9", "new"}
+var randomKeys = []string{"a", "bb", "", "abcdefgh", "abcdefghi", "abcdefghijklmnop", "a name of more than 16",
+	"\u00e9", "new"}
 
 // randomValue makes a JSON text.
 func randomValue(r *rand.Rand, depth int) string {
 	switch n := r.IntN(12); {
 	case depth > 5 || n < 4 && depth > 0:
-		return []string{`1`, `-4`, `"x"`, `"text"`, `"\u0041"`, `1.5`, `true`, `null`, `12345678901234567890`, `{}`, `[]`}[r.IntN(11)]
+		return []string{`1`, `-4`, `"x"`, `"text"`, `"\u0041"`, `1.5`, `true`, `null`, `12345678901234567890`, `{}`,
+			`[]`}[r.IntN(11)]
 	case n < 7:
 		items := ""
 		for range r.IntN(4) {

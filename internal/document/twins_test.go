@@ -109,7 +109,8 @@ func FuzzCaseTwins(f *testing.F) {
 			return
 		}
 		defer d.Release()
-		want := string(appendFolded(nil, d.Root().First().Key())) == string(appendFolded(nil, d.Root().First().Next().Key()))
+		want := string(appendFolded(nil, d.Root().First().Key())) == string(
+			appendFolded(nil, d.Root().First().Next().Key()))
 		first, _ := d.Root().CaseTwins(mapsNamed{})
 		if many, _ := twinsOfMany(d.Root()); first.Valid() != want || many.Valid() != want {
 			t.Errorf("%q and %q: found %v and %v, want %v", a, b, first.Valid(), many.Valid(), want)
@@ -117,11 +118,12 @@ func FuzzCaseTwins(f *testing.F) {
 	})
 }
 
-// FuzzAlike compares what is found with a look at each pair of keys, also after edits: what the parser and edits note, so
-// that documents need no walk, is never too little.
+// FuzzAlike compares what is found with a look at each pair of keys, also after edits: what the parser and edits note,
+// so that documents need no walk, is never too little.
 func FuzzAlike(f *testing.F) {
 	f.Add([]byte(`{"a":1,"metadata":{"labels":{"app":"x"}},"l":[{"name":1},{"Name":2}]}`), "A", []byte(`{"x":1,"X":2}`))
-	f.Add([]byte(`{"resourceVersion":1,"RESOURCEVERSION":2,"progressDeadlineSeconds":3}`), "ProgressDeadlineSeconds", []byte(`1`))
+	f.Add([]byte(`{"resourceVersion":1,"RESOURCEVERSION":2,"progressDeadlineSeconds":3}`), "ProgressDeadlineSeconds",
+		[]byte(`1`))
 	f.Add([]byte(`{"kind":{},"b":{"\u0061":1}}`), "\u212aind", []byte(`[{"s":1,"ſ":2}]`))
 	var many strings.Builder
 	for i := range 2 * pairsUpTo {

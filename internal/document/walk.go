@@ -31,7 +31,8 @@ func (d *Document) step(at uint32, name *Name) uint32 {
 			size := o.keyEnd - o.key
 			if o.meta&(flagKeyEscaped|flagSide|flagRemoved) == 0 && size-1 < maxShort && int(o.key)+8 <= len(d.body) {
 				key := unsafe.Add(unsafe.Pointer(unsafe.SliceData(d.body)), o.key)
-				if int(size) == len(name.text) && (load64(key, 0)^name.first)&name.mask == 0 && (size <= 8 || load64(key, int(size)-8) == name.last) {
+				if int(size) == len(name.text) && (load64(key, 0)^name.first)&name.mask == 0 &&
+					(size <= 8 || load64(key, int(size)-8) == name.last) {
 					return at
 				}
 			} else if o.meta&flagRemoved == 0 && d.keyIs(o, name.text) {

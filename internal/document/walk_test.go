@@ -21,7 +21,9 @@ func TestStep(t *testing.T) {
 	defer d.Release()
 	compare := func() {
 		t.Helper()
-		keys := []string{"", "a", "b", "c", "x", "empty", "l", "seven77", "seven78", "eight888", "eight889", "nine99999", "mine99999", long, long + "y", long + "z", "ab", "many", "z", "first", "key-7", "key-99", "key-100", "new", "newer"}
+		keys := []string{"", "a", "b", "c", "x", "empty", "l", "seven77", "seven78", "eight888", "eight889",
+			"nine99999", "mine99999", long, long + "y", long + "z", "ab", "many", "z", "first", "key-7", "key-99",
+			"key-100", "new", "newer"}
 		nodes := []Node{{}}
 		for at := 0; at < len(nodes); at++ {
 			for n := nodes[at].First(); n.Valid(); n = n.Next() {

@@ -1,5 +1,6 @@
-// Package file reads the files that an operator names. Only regular files are read, by way of links if need be: a named pipe,
-// a socket or a device may have a reader wait for ever, and a gateway that waits no longer sees its policies change.
+// Package file reads the files that an operator names. Only regular files are read, by way of links if need be: a named
+// pipe, a socket or a device may have a reader wait for ever, and a gateway that waits no longer sees its policies
+// change.
 package file
 
 import (
@@ -12,8 +13,8 @@ import (
 	"syscall"
 )
 
-// Read returns the contents of a regular file of at most so many bytes, and what the file was like as it was opened. The error
-// is a sentence without the file's name.
+// Read returns the contents of a regular file of at most so many bytes, and what the file was like as it was opened.
+// The error is a sentence without the file's name.
 func Read(name string, maxBytes int64) ([]byte, fs.FileInfo, error) {
 	f, info, err := open(name)
 	if err != nil {
@@ -40,8 +41,8 @@ func Check(name string) error {
 	return err
 }
 
-// open opens a regular file. The opening itself must not wait, and only what is open already can be relied on to be what it
-// was found to be: names are given to other files at any time.
+// open opens a regular file. The opening itself must not wait, and only what is open already can be relied on to be
+// what it was found to be: names are given to other files at any time.
 func open(name string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if errors.Is(err, syscall.ENXIO) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Only regular files are read; whatever else has the name is refused at once, also by way of a link, and without a writer that
-// a named pipe would wait for.
+// Only regular files are read; whatever else has the name is refused at once, also by way of a link, and without a
+// writer that a named pipe would wait for.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -34,14 +34,16 @@ func TestRead(t *testing.T) {
 	must(os.Symlink("/dev/zero", at("link-to-device")))
 
 	const pipe, sock, device = "must be a regular file, or a link to one, not a named pipe",
-		"must be a regular file, or a link to one, not a socket", "must be a regular file, or a link to one, not a device"
+		"must be a regular file, or a link to one, not a socket",
+		"must be a regular file, or a link to one, not a device"
 	for name, want := range map[string]string{
 		at("regular"): "", at("link-to-regular"): "",
 		at("pipe"): pipe, at("link-to-pipe"): pipe,
 		at("socket"): sock, at("link-to-socket"): sock,
 		"/dev/null": device, at("link-to-device"): device,
-		dir:        "must be a file, not a directory",
-		at("none"): "may not be read: no such file or directory", at("link-to-none"): "may not be read: no such file or directory",
+		dir:                "must be a file, not a directory",
+		at("none"):         "may not be read: no such file or directory",
+		at("link-to-none"): "may not be read: no such file or directory",
 		at("link-to-loop"): "may not be read: too many levels of symbolic links",
 	} {
 		data, info, err := Read(name, 100)

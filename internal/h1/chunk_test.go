@@ -78,7 +78,8 @@ func TestFlaws(t *testing.T) {
 		{"0\r\n:a\r\n\r\n", "the body has a trailer without a valid name", 400},
 		{"0\r\nA: b\n", "the body has a control character in a trailer", 400},
 		{"0\r\n\ra", "the body has a last line that does not end in CR LF", 400},
-		{"0\r\nA: " + strings.Repeat("b", maxTrailerBytes) + "\r\n\r\n", "the body has trailers that are too long", 431},
+		{"0\r\nA: " + strings.Repeat("b", maxTrailerBytes) + "\r\n\r\n", "the body has trailers that are too long",
+			431},
 	} {
 		_, _, _, flaw := decode([]byte(c.body), 4096)
 		if flaw == nil {
@@ -92,7 +93,8 @@ func TestFlaws(t *testing.T) {
 			t.Errorf("%.50q of a backend: %+v, want %+v", c.body, got, want)
 		}
 	}
-	if _, _, flaw := message.HeadEnd([]byte("HTTP/1.1 200 OK\n\n"), 0); flaw == nil || flaw.OfAnswer().Code != 502 || flaw.OfRequest().Code != 400 {
+	if _, _, flaw := message.HeadEnd([]byte("HTTP/1.1 200 OK\n\n"), 0); flaw == nil || flaw.OfAnswer().Code != 502 ||
+		flaw.OfRequest().Code != 400 {
 		t.Errorf("a bare LF: %v", flaw)
 	}
 }
@@ -100,14 +102,16 @@ func TestFlaws(t *testing.T) {
 // Whatever is decoded net/http decodes to the same data, in whatever pieces it
 // arrives.
 func FuzzChunked(f *testing.F) {
-	for _, s := range []string{"0\r\n\r\n", "3;a=b\r\nabc\r\n0\r\nA: b\r\n\r\n", "00a\r\n0123456789\r\n0\r\n\r\n", "1\n a", "ffffffffffffffff\r\n"} {
+	for _, s := range []string{"0\r\n\r\n", "3;a=b\r\nabc\r\n0\r\nA: b\r\n\r\n", "00a\r\n0123456789\r\n0\r\n\r\n",
+		"1\n a", "ffffffffffffffff\r\n"} {
 		f.Add([]byte(s), uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, piece uint8) {
 		data, used, done, err := decode(b, int(piece)+1)
 		data2, used2, done2, err2 := decode(b, 1<<20)
 		if !bytes.Equal(data, data2) || used != used2 || done != done2 || (err == nil) != (err2 == nil) {
-			t.Fatalf("%q in pieces of %d: %q %d %v %v; whole: %q %d %v %v", b, piece, data, used, done, err, data2, used2, done2, err2)
+			t.Fatalf("%q in pieces of %d: %q %d %v %v; whole: %q %d %v %v", b, piece, data, used, done, err, data2,
+				used2, done2, err2)
 		}
 		if !done {
 			return

@@ -61,8 +61,10 @@ func FuzzField(f *testing.F) {
 			return
 		}
 		fields := decoded(t, AppendField(AppendStatus([]byte{BlockStart}, []byte("200")), name, value))
-		want := []hpack.HeaderField{{Name: ":status", Value: "200"}, {Name: strings.ToLower(string(name)), Value: string(value)}}
-		secret := map[string]bool{"authorization": true, "proxy-authorization": true, "cookie": true, "set-cookie": true}[want[1].Name]
+		want := []hpack.HeaderField{{Name: ":status", Value: "200"},
+			{Name: strings.ToLower(string(name)), Value: string(value)}}
+		secret := map[string]bool{"authorization": true, "proxy-authorization": true, "cookie": true,
+			"set-cookie": true}[want[1].Name]
 		want[1].Sensitive = secret
 		if len(fields) != 2 || fields[0] != want[0] || fields[1] != want[1] {
 			t.Errorf("%q: %q is decoded as %v", name, value, fields)
@@ -86,7 +88,8 @@ func TestAnswer(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Errorf("the answer is %s, want %s", strings.Join(got, " "), want)
 	}
-	trailers, err := message.ParseTrailers([]byte("grpc-status: 0\r\ncontent-digest: a\r\nauthorization: b\r\nx_a: c\r\n\r\n"))
+	trailers, err := message.ParseTrailers(
+		[]byte("grpc-status: 0\r\ncontent-digest: a\r\nauthorization: b\r\nx_a: c\r\n\r\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,10 +42,11 @@ func NewRequestReader() *RequestReader {
 	return r
 }
 
-// Begin starts a block, of a head or of trailers, whose text has at most so many bytes. A body follows a head with hasBody.
-// The text is appended to memory.
+// Begin starts a block, of a head or of trailers, whose text has at most so many bytes. A body follows a head with
+// hasBody. The text is appended to memory.
 func (r *RequestReader) Begin(memory []byte, most int, isTrailer, hasBody bool) {
-	*r = RequestReader{decoder: r.decoder, most: most, text: memory[:0], isTrailer: isTrailer, isBody: hasBody, cookie: r.cookie[:0]}
+	*r = RequestReader{decoder: r.decoder, most: most, text: memory[:0], isTrailer: isTrailer, isBody: hasBody,
+		cookie: r.cookie[:0]}
 	r.decoder.SetEmitEnabled(true)
 }
 
@@ -56,8 +57,8 @@ func (r *RequestReader) Write(fragment []byte) error {
 }
 
 // End returns the text, the empty line included, when the block is over: a head for [message.Head.Parse],
-// or trailers for [message.ParseTrailers]. A request that is malformed has bad, a [*message.Error]; what there is of its text may be
-// salvaged.
+// or trailers for [message.ParseTrailers]. A request that is malformed has bad, a [*message.Error]; what there is of
+// its text may be salvaged.
 func (r *RequestReader) End() (text []byte, bad, err error) {
 	if err := r.decoder.Close(); err != nil {
 		return nil, nil, err
@@ -240,7 +241,8 @@ func (r *RequestReader) line() {
 	case strings.Contains(p.authority, "@"):
 		r.refuse("the request has an ':authority' with a user")
 	case p.protocol != "" && p.protocol != "websocket":
-		r.bad = &message.Error{Code: 501, Message: "the only protocol that a request can ask for by ':protocol' is 'websocket'"}
+		r.bad = &message.Error{Code: 501,
+			Message: "the only protocol that a request can ask for by ':protocol' is 'websocket'"}
 	}
 	if method == "" || target == "" {
 		return

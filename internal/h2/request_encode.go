@@ -44,8 +44,8 @@ func AppendRequest(dst, head []byte, scheme string) []byte {
 	}
 }
 
-// cutField returns the first field of lines, without spaces around its value, and the lines behind it. The name is nil at
-// the end.
+// cutField returns the first field of lines, without spaces around its value, and the lines behind it. The name is nil
+// at the end.
 func cutField(lines []byte) (name, value, rest []byte) {
 	line, rest, _ := bytes.Cut(lines, []byte("\r\n"))
 	if len(line) == 0 {

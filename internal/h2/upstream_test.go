@@ -17,11 +17,13 @@ func TestAppendRequest(t *testing.T) {
 	}{
 		{
 			"GET /a?b=c HTTP/1.1\r\nHost: b.example:80\r\nAccept: */*\r\nX-A:  b  \r\nCookie: a=1; b=2\r\n\r\n", "http",
-			[]string{":method: GET", ":scheme: http", ":path: /a?b=c", ":authority: b.example:80", "accept: */*", "x-a: b", "cookie: a=1; b=2"},
+			[]string{":method: GET", ":scheme: http", ":path: /a?b=c", ":authority: b.example:80", "accept: */*",
+				"x-a: b", "cookie: a=1; b=2"},
 		},
 		{
 			"POST / HTTP/1.1\r\nhost: b\r\nContent-Length: 5\r\nX-B: 1\r\nx-b: 2\r\nExpect: \r\n\r\n", "https",
-			[]string{":method: POST", ":scheme: https", ":path: /", ":authority: b", "content-length: 5", "x-b: 1", "x-b: 2", "expect: "},
+			[]string{":method: POST", ":scheme: https", ":path: /", ":authority: b", "content-length: 5", "x-b: 1",
+				"x-b: 2", "expect: "},
 		},
 		{
 			"OPTIONS * HTTP/1.1\r\nHost: \r\nConnection: x, upgrade\r\nUpgrade: h2c\r\nKeep-Alive: 1\r\nProxy-Connection: a\r\n" +
@@ -66,21 +68,31 @@ func TestAnswers(t *testing.T) {
 	}{
 		{[]string{":status: 200", "a: b", "a: c"}, false, "HTTP/1.1 200 OK\r\na: b\r\na: c\r\n\r\n", ""},
 		{[]string{":status: 599"}, false, "HTTP/1.1 599 \r\n\r\n", ""},
-		{[]string{":status: 200", "content-length: x", "set-cookie: a", "set-cookie: b"}, false, "HTTP/1.1 200 OK\r\ncontent-length: x\r\nset-cookie: a\r\nset-cookie: b\r\n\r\n", ""},
+		{[]string{":status: 200", "content-length: x", "set-cookie: a", "set-cookie: b"}, false,
+			"HTTP/1.1 200 OK\r\ncontent-length: x\r\nset-cookie: a\r\nset-cookie: b\r\n\r\n", ""},
 		{[]string{"grpc-status: 0", "a: "}, true, "grpc-status: 0\r\na: \r\n\r\n", ""},
 		{nil, true, "\r\n", ""},
 		{nil, false, "", "the answer has no pseudo header field ':status'"},
-		{[]string{"a: b", ":status: 200"}, false, "", "the answer has no pseudo header field ':status' before its headers"},
-		{[]string{":status: 200", ":status: 200"}, false, "", "the answer has the pseudo header field ':status' more than once"},
-		{[]string{":status: 200", "a: b", ":status: 200"}, false, "", "the answer has the pseudo header field ':status' more than once"},
-		{[]string{":status: 200", ":scheme: http"}, false, "", "the answer has a pseudo header field that answers do not have"},
-		{[]string{":status: 0200"}, false, "", "the answer has a pseudo header field ':status' that is not three digits"},
-		{[]string{":status: +20"}, false, "", "the answer has a pseudo header field ':status' that is not three digits"},
+		{[]string{"a: b", ":status: 200"}, false, "",
+			"the answer has no pseudo header field ':status' before its headers"},
+		{[]string{":status: 200", ":status: 200"}, false, "",
+			"the answer has the pseudo header field ':status' more than once"},
+		{[]string{":status: 200", "a: b", ":status: 200"}, false, "",
+			"the answer has the pseudo header field ':status' more than once"},
+		{[]string{":status: 200", ":scheme: http"}, false, "",
+			"the answer has a pseudo header field that answers do not have"},
+		{[]string{":status: 0200"}, false, "",
+			"the answer has a pseudo header field ':status' that is not three digits"},
+		{[]string{":status: +20"}, false, "",
+			"the answer has a pseudo header field ':status' that is not three digits"},
 		{[]string{":status: 200", "A: b"}, false, "", "the answer has a header name with a capital letter"},
-		{[]string{":status: 200", "a b: c"}, false, "", "the answer has a header name with a character that may not be in one"},
+		{[]string{":status: 200", "a b: c"}, false, "",
+			"the answer has a header name with a character that may not be in one"},
 		{[]string{":status: 200", "a: b\nc"}, false, "", "the answer has a header value with a control character"},
-		{[]string{":status: 200", "a: b "}, false, "", "the answer has a header value with a space at its start or end"},
-		{[]string{":status: 200", "keep-alive: 1"}, false, "", "the answer has the header 'keep-alive', which HTTP/2 does not have"},
+		{[]string{":status: 200", "a: b "}, false, "",
+			"the answer has a header value with a space at its start or end"},
+		{[]string{":status: 200", "keep-alive: 1"}, false, "",
+			"the answer has the header 'keep-alive', which HTTP/2 does not have"},
 		{[]string{":status: 200"}, true, "", "the answer has a pseudo header field among its trailers"},
 		{[]string{":status: 200", "a: " + strings.Repeat("x", most)}, false, "", "the head of the answer is too large"},
 	} {
@@ -95,7 +107,8 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.fields, bad, c.bad)
 		}
 		// The table is right after a block that was refused.
-		if text, bad, err := answerOf(r, []byte{0x88}, false); err != nil || bad != nil || text != "HTTP/1.1 200 OK\r\n\r\n" {
+		if text, bad, err := answerOf(r, []byte{0x88}, false); err != nil || bad != nil ||
+			text != "HTTP/1.1 200 OK\r\n\r\n" {
 			t.Errorf("%q: the next block is %q, %v, %v", c.fields, text, bad, err)
 		}
 	}
@@ -121,7 +134,8 @@ func FuzzAnswerBlock(f *testing.F) {
 			t.Errorf("the head %q ends at %d, %v", text, n, flaw)
 		}
 		var a message.ResponseHead
-		if a.Parse([]byte(text)) == nil && (a.Chunked || a.Close || a.Upgrade != nil || !bytes.HasPrefix([]byte(text), []byte("HTTP/1.1 "))) {
+		if a.Parse([]byte(text)) == nil &&
+			(a.Chunked || a.Close || a.Upgrade != nil || !bytes.HasPrefix([]byte(text), []byte("HTTP/1.1 "))) {
 			t.Errorf("the head %q is about a connection", text)
 		}
 	})

@@ -2,8 +2,8 @@
 // offers it: a gateway that drains serves on, and the next one begins meanwhile. An address that no
 // process offers is in use, as ever.
 //
-// The kernel gives each new connection to one of the two processes, which both serve. Both have to be of the same user, in
-// one network namespace of Linux. Elsewhere nothing can be offered.
+// The kernel gives each new connection to one of the two processes, which both serve. Both have to be of the same user,
+// in one network namespace of Linux. Elsewhere nothing can be offered.
 package handover
 
 import (
@@ -24,8 +24,8 @@ type Listener struct {
 	claim io.Closer
 }
 
-// Claims are what a process has taken over. Several addresses of a port have one claim. The zero value is that of a process
-// that has taken nothing over yet.
+// Claims are what a process has taken over. Several addresses of a port have one claim. The zero value is that of a
+// process that has taken nothing over yet.
 type Claims struct {
 	mu   sync.Mutex
 	held map[string]*claim // by the port

@@ -9,16 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeOver listens on an address that another process offers; nil if none does. Two sockets share an address if both have
-// SO_REUSEPORT. Once they do, the kernel lets any further one of the same user in, without asking whether the first ones
-// still have it. So there is a claim beside it, of which there is one at a time.
+// takeOver listens on an address that another process offers; nil if none does. Two sockets share an address if both
+// have SO_REUSEPORT. Once they do, the kernel lets any further one of the same user in, without asking whether the
+// first ones still have it. So there is a claim beside it, of which there is one at a time.
 func (c *Claims) takeOver(address string) (*net.TCPListener, io.Closer) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, nil
 	}
 	// Names of this kind belong to the network namespace, as ports do, and end with their process.
-	claim, err := c.hold(port, func() (io.Closer, error) { return net.ListenPacket("unixgram", "@admission-gateway/listen/"+port) })
+	claim, err := c.hold(port,
+		func() (io.Closer, error) { return net.ListenPacket("unixgram", "@admission-gateway/listen/"+port) })
 	if err != nil {
 		return nil, nil
 	}

@@ -56,7 +56,8 @@ func TestListen(t *testing.T) {
 	mustBeInUse()
 }
 
-// TestListenOnPort: a process takes over all addresses of a port that another one offers, and no third process does meanwhile.
+// TestListenOnPort: a process takes over all addresses of a port that another one offers, and no third process does
+// meanwhile.
 func TestListenOnPort(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("how a kernel shares an address is known of Linux")

@@ -121,7 +121,8 @@ func New(o Options) (*Authenticators, error) {
 	if o.AllowAnonymous {
 		a.anonymous = NewPrincipal(Anonymous())
 	}
-	compiler := sync.OnceValue(authenticationcel.NewDefaultCompiler) // which takes its time and memory, and all issuers share
+	// which takes its time and memory, and all issuers share
+	compiler := sync.OnceValue(authenticationcel.NewDefaultCompiler)
 	for i := range o.Methods {
 		m, err := newMethod(ctx, &o.Methods[i], compiler, o.Transport)
 		if err != nil {
@@ -144,7 +145,8 @@ func New(o Options) (*Authenticators, error) {
 	return a, nil
 }
 
-func newMethod(ctx context.Context, m *Method, compiler func() authenticationcel.Compiler, over func(http.RoundTripper) http.RoundTripper) (method, error) {
+func newMethod(ctx context.Context, m *Method, compiler func() authenticationcel.Compiler,
+	over func(http.RoundTripper) http.RoundTripper) (method, error) {
 	switch {
 	case m.ClientCertificate:
 		return method{name: "clientCertificate", other: certificates{}}, nil
@@ -212,7 +214,8 @@ func (a *Authenticators) Identify(r *Request) (*Principal, error) {
 	return nil, &Refusal{"none", "the request has no credentials, and anonymous requests are not allowed"}
 }
 
-// Refusal is the error of a request whose credentials are not valid, or that has none where there have to be some (401).
+// Refusal is the error of a request whose credentials are not valid, or that has none where there have to be some
+// (401).
 type Refusal struct {
 	by      string
 	message string

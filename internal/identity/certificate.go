@@ -10,8 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// Connection holds the certificates that the client has shown by TLS, and the user that they name. Only the goroutine that serves
-// the connection may use it.
+// Connection holds the certificates that the client has shown by TLS, and the user that they name. Only the goroutine
+// that serves the connection may use it.
 type Connection struct {
 	// Shown are the certificates that the client has shown, its own first.
 	Shown []*x509.Certificate
@@ -28,8 +28,8 @@ type Connection struct {
 	proxyErr   error
 }
 
-// certificates authenticates by client certificates as Kubernetes does: the common name is the user, organizations are the
-// groups.
+// certificates authenticates by client certificates as Kubernetes does: the common name is the user, organizations are
+// the groups.
 type certificates struct{}
 
 func (certificates) present(r *Request) (*Principal, error) {
@@ -61,8 +61,8 @@ func userOf(info user.Info) User {
 	return User{Name: info.GetName(), UID: info.GetUID(), Groups: info.GetGroups(), Extra: info.GetExtra()}
 }
 
-// proxyTTL is how long a proxy is believed on a connection without its certificate being looked at again: authorities may
-// go, and certificates expire.
+// proxyTTL is how long a proxy is believed on a connection without its certificate being looked at again: authorities
+// may go, and certificates expire.
 const proxyTTL = 10 * time.Second
 
 var errOtherName = errors.New("the certificate has none of the names of proxies")

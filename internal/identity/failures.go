@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// failures limits how many invalid tokens a server is asked about for a client address, so that who makes them up cannot
-// make the gateway flood it. What is remembered already costs nothing and does not count.
+// failures limits how many invalid tokens a server is asked about for a client address, so that who makes them up
+// cannot make the gateway flood it. What is remembered already costs nothing and does not count.
 type failures struct {
 	interval, tolerance int64 // in nanoseconds: what a failure takes, and how much may be taken at once
 	start               time.Time
@@ -40,7 +40,8 @@ func newFailures(perMinute, burst int) *failures {
 	return f
 }
 
-// blockOf returns the addresses that count as one client: an IPv4 address, or a /64 of IPv6, which one client has all of.
+// blockOf returns the addresses that count as one client: an IPv4 address, or a /64 of IPv6, which one client has all
+// of.
 func blockOf(a netip.Addr) netip.Prefix {
 	bits := a.BitLen()
 	if a.Is6() && !a.Is4In6() {

@@ -149,7 +149,8 @@ func quotedText(s string) (text, rest string, isRead bool) {
 // tokenLength returns how many bytes at the start of a text are of a token of HTTP, or among others.
 func tokenLength(s, others string) int {
 	for i := range len(s) {
-		if c := s[i]; !isLetter(c) && !isDigit(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 && strings.IndexByte(others, c) < 0 {
+		if c := s[i]; !isLetter(c) && !isDigit(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 &&
+			strings.IndexByte(others, c) < 0 {
 			return i
 		}
 	}

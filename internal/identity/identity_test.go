@@ -8,7 +8,8 @@ import (
 
 func TestAnonymous(t *testing.T) {
 	u := Anonymous()
-	if want := (User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}); !reflect.DeepEqual(u, want) || !u.IsAnonymous() {
+	if want := (User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}); !reflect.DeepEqual(u,
+		want) || !u.IsAnonymous() {
 		t.Errorf("got %+v", u)
 	}
 	if n := testing.AllocsPerRun(10, func() { u = Anonymous() }); n != 0 {

@@ -20,14 +20,15 @@ import (
 	"github.com/admission-gateway/gateway/internal/outbound"
 )
 
-// jwt verifies the JWTs of one issuer: Kubernetes' own authenticator, which looks up the issuer's keys and evaluates the
-// expressions of claims.
+// jwt verifies the JWTs of one issuer: Kubernetes' own authenticator, which looks up the issuer's keys and evaluates
+// the expressions of claims.
 type jwt struct {
 	library oidc.AuthenticatorTokenWithHealthCheck
 	issuer  *issuer
 }
 
-func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator, compiler authenticationcel.Compiler, over func(http.RoundTripper) http.RoundTripper) (*jwt, error) {
+func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator, compiler authenticationcel.Compiler,
+	over func(http.RoundTripper) http.RoundTripper) (*jwt, error) {
 	var roots *x509.CertPool // nil is the system's
 	if pem := o.Issuer.CertificateAuthority; pem != "" {
 		roots = x509.NewCertPool()
@@ -59,8 +60,8 @@ func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator, compiler authent
 // keysAge is how old the keys of an issuer may be.
 const keysAge = 5 * time.Minute
 
-// refreshKeys has the keys read again from time to time: the library does so only for a token that names a key it does not
-// know, and a key that the issuer has withdrawn would count until then.
+// refreshKeys has the keys read again from time to time: the library does so only for a token that names a key it does
+// not know, and a key that the issuer has withdrawn would count until then.
 func (j *jwt) refreshKeys(ctx context.Context, o *apiserver.JWTAuthenticator) {
 	tick := time.NewTicker(keysAge)
 	defer tick.Stop()
@@ -77,14 +78,16 @@ func (j *jwt) refreshKeys(ctx context.Context, o *apiserver.JWTAuthenticator) {
 // refresh has the library look for a key that there is not. Keys that cannot be read, or that the
 // issuer said to keep for longer, leave the keys that were read before.
 func (j *jwt) refresh(ctx context.Context, o *apiserver.JWTAuthenticator) {
-	claims, err := json.Marshal(map[string]any{"iss": o.Issuer.URL, "aud": o.Issuer.Audiences, "exp": time.Now().Add(time.Hour).Unix()})
+	claims, err := json.Marshal(map[string]any{"iss": o.Issuer.URL, "aud": o.Issuer.Audiences,
+		"exp": time.Now().Add(time.Hour).Unix()})
 	if err != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, issuerTimeout)
 	defer cancel()
 	encode := base64.RawURLEncoding.EncodeToString
-	_, _, _ = j.library.AuthenticateToken(ctx, encode([]byte(`{"alg":"ES256","kid":"none"}`))+"."+encode(claims)+"."+encode(make([]byte, 64)))
+	_, _, _ = j.library.AuthenticateToken(ctx, encode([]byte(`{"alg":"ES256","kid":"none"}`))+"."+encode(claims)+"."+
+		encode(make([]byte, 64)))
 }
 
 // verify implements verifier.
@@ -94,7 +97,8 @@ func (j *jwt) verify(ctx context.Context, token string, _ *bearer) (*User, time.
 	failures, unfound := j.issuer.failures.Load(), j.library.HealthCheck()
 	response, ok, err := j.library.AuthenticateToken(ctx, token)
 	switch {
-	case err != nil && (unfound != nil || j.library.HealthCheck() != nil || j.issuer.failures.Load() != failures || ctx.Err() != nil):
+	case err != nil && (unfound != nil || j.library.HealthCheck() != nil || j.issuer.failures.Load() != failures ||
+		ctx.Err() != nil):
 		return nil, time.Time{}, fmt.Errorf("%w: %w", errUnavailable, err)
 	case err != nil || !ok:
 		return nil, time.Time{}, err

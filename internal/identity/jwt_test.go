@@ -22,15 +22,18 @@ import (
 // jwtOf is the configuration of an issuer: claims become users by expressions.
 func jwtOf(i *identitytest.Issuer) *apiserver.JWTAuthenticator {
 	return &apiserver.JWTAuthenticator{
-		Issuer: apiserver.Issuer{URL: i.URL, CertificateAuthority: i.CA, Audiences: []string{"gateway", "other"}, AudienceMatchPolicy: apiserver.AudienceMatchPolicyMatchAny},
+		Issuer: apiserver.Issuer{URL: i.URL, CertificateAuthority: i.CA, Audiences: []string{"gateway", "other"},
+			AudienceMatchPolicy: apiserver.AudienceMatchPolicyMatchAny},
 		ClaimMappings: apiserver.ClaimMappings{
 			Username: apiserver.PrefixedClaimOrExpression{Expression: "'oidc:' + claims.sub"},
 			Groups:   apiserver.PrefixedClaimOrExpression{Expression: "claims.?teams.orValue([])"},
 			UID:      apiserver.ClaimOrExpression{Claim: "uid"},
 			Extra:    []apiserver.ExtraMapping{{Key: "example.com/tenant", ValueExpression: "claims.?tenant.orValue('')"}},
 		},
-		ClaimValidationRules: []apiserver.ClaimValidationRule{{Expression: "claims.?hd.orValue('') != 'elsewhere.example.com'", Message: "another domain"}},
-		UserValidationRules:  []apiserver.UserValidationRule{{Expression: "!user.username.startsWith('oidc:system:')", Message: "reserved"}},
+		ClaimValidationRules: []apiserver.ClaimValidationRule{
+			{Expression: "claims.?hd.orValue('') != 'elsewhere.example.com'", Message: "another domain"}},
+		UserValidationRules: []apiserver.UserValidationRule{{Expression: "!user.username.startsWith('oidc:system:')",
+			Message: "reserved"}},
 	}
 }
 
@@ -44,7 +47,8 @@ func newTest(t testing.TB, o Options) *Authenticators {
 	t.Cleanup(a.Close)
 	for _, m := range a.methods {
 		if j, ok := m.token.(*jwt); ok {
-			testutil.Eventually(t, "the keys of the issuer are read", func() bool { return j.library.HealthCheck() == nil })
+			testutil.Eventually(t, "the keys of the issuer are read",
+				func() bool { return j.library.HealthCheck() == nil })
 		}
 	}
 	return a
@@ -79,39 +83,50 @@ const (
 
 func TestJWT(t *testing.T) {
 	one, two, stranger := identitytest.NewIssuer(t), identitytest.NewIssuer(t), identitytest.NewIssuer(t)
-	a := newTest(t, Options{Methods: []Method{{JWT: jwtOf(one)}, {JWT: jwtOf(two)}}, AllowAnonymous: true, Tokens: TokenOptions{Failures: 1000, Burst: 1000}})
+	a := newTest(t, Options{Methods: []Method{{JWT: jwtOf(one)}, {JWT: jwtOf(two)}}, AllowAnonymous: true,
+		Tokens: TokenOptions{Failures: 1000, Burst: 1000}})
 	hour := time.Now().Add(time.Hour).Unix()
 	for _, tt := range []struct {
 		name, token string
 		want        any
 	}{
 		{
-			"one issuer", one.Token(map[string]any{"sub": "kim", "uid": "42", "teams": []string{"a", "b"}, "tenant": "blue"}),
-			User{Name: "oidc:kim", UID: "42", Groups: []string{"a", "b", AuthenticatedGroup}, Extra: map[string][]string{"example.com/tenant": {"blue"}}},
+			"one issuer", one.Token(map[string]any{"sub": "kim", "uid": "42", "teams": []string{"a", "b"},
+				"tenant": "blue"}),
+			User{Name: "oidc:kim", UID: "42", Groups: []string{"a", "b", AuthenticatedGroup},
+				Extra: map[string][]string{"example.com/tenant": {"blue"}}},
 		},
-		{"another issuer", two.Token(map[string]any{"sub": "lee", "uid": "7"}), User{Name: "oidc:lee", UID: "7", Groups: []string{AuthenticatedGroup}}},
-		{"another audience that counts", two.Token(map[string]any{"sub": "lee", "uid": "7", "aud": []string{"x", "other"}}), User{Name: "oidc:lee", UID: "7", Groups: []string{AuthenticatedGroup}}},
+		{"another issuer", two.Token(map[string]any{"sub": "lee", "uid": "7"}),
+			User{Name: "oidc:lee", UID: "7", Groups: []string{AuthenticatedGroup}}},
+		{"another audience that counts",
+			two.Token(map[string]any{"sub": "lee", "uid": "7", "aud": []string{"x", "other"}}),
+			User{Name: "oidc:lee", UID: "7", Groups: []string{AuthenticatedGroup}}},
 		{
 			"id of the token", two.Token(map[string]any{"sub": "lee", "uid": "7", "jti": "one"}),
-			User{Name: "oidc:lee", UID: "7", Groups: []string{AuthenticatedGroup}, Extra: map[string][]string{"authentication.kubernetes.io/credential-id": {"JTI=one"}}},
+			User{Name: "oidc:lee", UID: "7", Groups: []string{AuthenticatedGroup},
+				Extra: map[string][]string{"authentication.kubernetes.io/credential-id": {"JTI=one"}}},
 		},
 		{"an issuer that nobody configured", stranger.Token(map[string]any{"sub": "kim", "uid": "1"}), unauthorized},
 		{"the issuer of another's key", strings.Join([]string{
 			parts(one.Token(map[string]any{"sub": "kim", "uid": "1"}))[0],
-			parts(one.Token(map[string]any{"sub": "kim", "uid": "1"}))[1], parts(two.Token(map[string]any{"sub": "kim", "uid": "1"}))[2],
+			parts(one.Token(map[string]any{"sub": "kim", "uid": "1"}))[1],
+			parts(two.Token(map[string]any{"sub": "kim", "uid": "1"}))[2],
 		}, "."), unauthorized},
 		{"another audience", one.Token(map[string]any{"sub": "kim", "uid": "1", "aud": "elsewhere"}), unauthorized},
 		{"no audience", one.Token(map[string]any{"sub": "kim", "uid": "1", "aud": nil}), unauthorized},
-		{"expired", one.Token(map[string]any{"sub": "kim", "uid": "1", "exp": time.Now().Add(-time.Minute).Unix()}), unauthorized},
+		{"expired", one.Token(map[string]any{"sub": "kim", "uid": "1", "exp": time.Now().Add(-time.Minute).Unix()}),
+			unauthorized},
 		{"never expires", one.Token(map[string]any{"sub": "kim", "uid": "1", "exp": nil}), unauthorized},
 		{"not yet valid", one.Token(map[string]any{"sub": "kim", "uid": "1", "nbf": hour}), unauthorized},
 		{"without the claim of the name", one.Token(map[string]any{"uid": "1"}), unauthorized},
 		{"without the claim of the UID", one.Token(map[string]any{"sub": "kim"}), unauthorized},
-		{"a rule about claims", one.Token(map[string]any{"sub": "kim", "uid": "1", "hd": "elsewhere.example.com"}), unauthorized},
+		{"a rule about claims", one.Token(map[string]any{"sub": "kim", "uid": "1", "hd": "elsewhere.example.com"}),
+			unauthorized},
 		{"a rule about the user", one.Token(map[string]any{"sub": "system:masters", "uid": "1"}), unauthorized},
 		{"a key that nobody knows", one.Forged(t, "0", map[string]any{"sub": "kim", "uid": "1"}), unauthorized},
 		{"not signed", parts(one.Token(nil))[0] + "." + parts(one.Token(nil))[1] + ".", unauthorized},
-		{"alg none", "eyJhbGciOiJub25lIn0." + parts(one.Token(map[string]any{"sub": "kim", "uid": "1"}))[1] + ".", unauthorized},
+		{"alg none", "eyJhbGciOiJub25lIn0." + parts(one.Token(map[string]any{"sub": "kim", "uid": "1"}))[1] + ".",
+			unauthorized},
 		{"no JWT", "secret", unauthorized},
 		{"empty", "", unauthorized},
 		{"two tokens", "a b", unauthorized},
@@ -133,7 +148,8 @@ func parts(token string) []string { return strings.Split(token, ".") }
 // matter until it is forgotten.
 func TestJWTKeysRotate(t *testing.T) {
 	issuer := identitytest.NewIssuer(t)
-	a := newTest(t, Options{Methods: []Method{{JWT: jwtOf(issuer)}}, Tokens: TokenOptions{FailureTTL: time.Millisecond, Failures: 6000, Burst: 1000}})
+	a := newTest(t, Options{Methods: []Method{{JWT: jwtOf(issuer)}},
+		Tokens: TokenOptions{FailureTTL: time.Millisecond, Failures: 6000, Burst: 1000}})
 	kim := User{Name: "oidc:kim", UID: "1", Groups: []string{AuthenticatedGroup}}
 	claims := map[string]any{"sub": "kim", "uid": "1"}
 	for published := 1; published <= 3; published++ {
@@ -163,7 +179,8 @@ func TestJWTKeysRotate(t *testing.T) {
 	}
 }
 
-// A key that the issuer has withdrawn does not count once the keys were read again, whether or not a token named another one.
+// A key that the issuer has withdrawn does not count once the keys were read again, whether or not a token named
+// another one.
 func TestJWTKeyIsWithdrawn(t *testing.T) {
 	issuer := identitytest.NewIssuer(t)
 	o := jwtOf(issuer)
@@ -197,7 +214,8 @@ func TestJWTKeyIsWithdrawn(t *testing.T) {
 // An issuer that cannot be asked is no reason to take a token for invalid, and none to let it pass (503).
 func TestJWTIssuerDown(t *testing.T) {
 	issuer := identitytest.NewIssuer(t)
-	a := newTest(t, Options{Methods: []Method{{JWT: jwtOf(issuer)}}, AllowAnonymous: true, Tokens: TokenOptions{FailureTTL: time.Millisecond}})
+	a := newTest(t, Options{Methods: []Method{{JWT: jwtOf(issuer)}}, AllowAnonymous: true,
+		Tokens: TokenOptions{FailureTTL: time.Millisecond}})
 	claims := map[string]any{"sub": "kim", "uid": "1"}
 	known := issuer.Token(claims)
 	if _, err := a.Identify(bearing(known)); err != nil {
@@ -249,14 +267,16 @@ func TestJWTExpires(t *testing.T) {
 	}
 	soon := time.Now().Add(2 * time.Second)
 	a = newTest(t, Options{Methods: []Method{{JWT: jwtOf(issuer)}}})
-	if _, err := a.Identify(bearing(issuer.Token(map[string]any{"sub": "kim", "uid": "1", "exp": soon.Unix()}))); err != nil {
+	if _, err := a.Identify(
+		bearing(issuer.Token(map[string]any{"sub": "kim", "uid": "1", "exp": soon.Unix()}))); err != nil {
 		t.Fatal(err)
 	}
 	id = only(t, a.tokens)
 	if result, found := a.tokens.recall(&id, soon.UnixNano()); found != stale {
 		t.Errorf("remembered after it expired: %v", result)
 	}
-	for exp, want := range map[string]int64{`{"exp":17e8}`: 1700000000, `{"exp":1700000000.9}`: 1700000000, `{"exp":1e300}`: 1<<32 - 1, `{"exp":"1"}`: 1, `{}`: 1, `[`: 1} {
+	for exp, want := range map[string]int64{`{"exp":17e8}`: 1700000000, `{"exp":1700000000.9}`: 1700000000,
+		`{"exp":1e300}`: 1<<32 - 1, `{"exp":"1"}`: 1, `{}`: 1, `[`: 1} {
 		if got := expiryOf("." + base64.RawURLEncoding.EncodeToString([]byte(exp)) + ".").Unix(); got != want {
 			t.Errorf("%s: got %d", exp, got)
 		}
@@ -283,7 +303,8 @@ func TestClosedAuthenticatorsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	if _, _, err := j.verify(ctx, down.Token(map[string]any{"sub": "kim", "uid": "1"}), nil); err == nil || !errors.Is(err, errUnavailable) {
+	if _, _, err := j.verify(ctx, down.Token(map[string]any{"sub": "kim", "uid": "1"}), nil); err == nil ||
+		!errors.Is(err, errUnavailable) {
 		t.Errorf("got %v", err)
 	}
 }

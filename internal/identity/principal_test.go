@@ -2,8 +2,8 @@ package identity
 
 import "testing"
 
-// TestNamesOfExtra: the key of an extra attribute is the end of a header's name. Only what may not stand there, capital letters
-// and '%' are encoded.
+// TestNamesOfExtra: the key of an extra attribute is the end of a header's name. Only what may not stand there, capital
+// letters and '%' are encoded.
 func TestNamesOfExtra(t *testing.T) {
 	for key, want := range map[string]string{
 		"azAZ09": "az%41%5A09", "!#$%&'*+-.^_`|~": "!#$%25&'*+-.^_`|~", "example.com/reason": "example.com%2Freason",

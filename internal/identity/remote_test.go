@@ -50,13 +50,15 @@ func same(a, b *User) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Name == b.Name && a.UID == b.UID && reflect.DeepEqual(append([]string{}, a.Groups...), append([]string{}, b.Groups...)) &&
+	return a.Name == b.Name && a.UID == b.UID && reflect.DeepEqual(append([]string{}, a.Groups...),
+		append([]string{}, b.Groups...)) &&
 		(len(a.Extra) == 0 && len(b.Extra) == 0 || reflect.DeepEqual(a.Extra, b.Extra))
 }
 
 // Headers of a proxy mean what they mean to kube-apiserver.
 func TestRequestHeader(t *testing.T) {
-	kubernetes, err := headerrequest.New([]string{"X-Remote-User"}, []string{"X-Remote-Uid"}, []string{"X-Remote-Group"}, []string{"X-Remote-Extra-"})
+	kubernetes, err := headerrequest.New([]string{"X-Remote-User"}, []string{"X-Remote-Uid"},
+		[]string{"X-Remote-Group"}, []string{"X-Remote-Extra-"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,8 @@ func TestRequestHeader(t *testing.T) {
 		{{"User", "kim"}, {"Group", "system:unauthenticated"}},
 		{{"User", "kim"}, {"Group", "system:authenticated"}, {"Group", "b"}},
 		{{"User", "system:anonymous"}},
-		{{"User", "kim"}, {"Extra-Scopes", "read"}, {"extra-scopes", "write"}, {"Extra-Example.com%2fa%41", ""}, {"Extra-bad%2", "x"}, {"Extra-%e4", "y"}, {"Extra-", "z"}},
+		{{"User", "kim"}, {"Extra-Scopes", "read"}, {"extra-scopes", "write"}, {"Extra-Example.com%2fa%41", ""},
+			{"Extra-bad%2", "x"}, {"Extra-%e4", "y"}, {"Extra-", "z"}},
 		{{"User", "kim"}, {"Groups", "a"}, {"User-Name", "lee"}, {"Extra", "a"}},
 		{{"User", "k\xc3\xadm"}, {"Group", "a,b"}},
 	} {
@@ -108,7 +111,8 @@ func TestAmbiguousRequestHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(Options{Methods: []Method{{RequestHeader: &HeaderOptions{Networks: networks}}, {ClientCertificate: true}}, AllowAnonymous: true})
+	a, err := New(Options{Methods: []Method{{RequestHeader: &HeaderOptions{Networks: networks}},
+		{ClientCertificate: true}}, AllowAnonymous: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +130,8 @@ func TestAmbiguousRequestHeader(t *testing.T) {
 		{"two users", lines{{"User", "kim"}, {"User", "lee"}}, false, twice},
 		{"one user twice", lines{{"User", "kim"}, {"Group", "a"}, {"USER", "kim"}}, false, twice},
 		{"one of them is empty", lines{{"user", ""}, {"User", "kim"}}, false, twice},
-		{"two uids", lines{{"User", "kim"}, {"Uid", "1"}, {"uid", "2"}}, false, "the request has the header 'X-Remote-Uid' more than once"},
+		{"two uids", lines{{"User", "kim"}, {"Uid", "1"}, {"uid", "2"}}, false,
+			"the request has the header 'X-Remote-Uid' more than once"},
 		{"Connection names what is left out", lines{{"User", "kim"}}, true, named},
 		{"Connection names all", nil, true, named},
 	} {
@@ -135,7 +140,8 @@ func TestAmbiguousRequestHeader(t *testing.T) {
 		if !errors.As(err, &answer) || answer.ErrStatus.Code != 400 || answer.ErrStatus.Message != tt.want {
 			t.Errorf("%s: got %v", tt.name, err)
 		}
-		if p, err := a.Identify(&Request{Peer: client.Next(), Client: client, Remote: tt.headers, RemoteNamed: tt.named}); err != nil || p.Name != AnonymousName {
+		if p, err := a.Identify(&Request{Peer: client.Next(), Client: client, Remote: tt.headers,
+			RemoteNamed: tt.named}); err != nil || p.Name != AnonymousName {
 			t.Errorf("%s: of a peer that is not trusted: %v, %v", tt.name, p, err)
 		}
 	}
@@ -143,7 +149,8 @@ func TestAmbiguousRequestHeader(t *testing.T) {
 
 // What a backend reads of the headers that it gets is the user.
 func TestUserIsRead(t *testing.T) {
-	kubernetes, err := headerrequest.New([]string{"X-Remote-User"}, []string{"X-Remote-Uid"}, []string{"X-Remote-Group"}, []string{"X-Remote-Extra-"})
+	kubernetes, err := headerrequest.New([]string{"X-Remote-User"}, []string{"X-Remote-Uid"},
+		[]string{"X-Remote-Group"}, []string{"X-Remote-Extra-"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,11 +159,13 @@ func TestUserIsRead(t *testing.T) {
 		Anonymous(),
 		{Name: "kím 'x', \"y\"", UID: "4 2", Groups: []string{"a b", "system:authenticated"}},
 		{Name: "kim", Groups: []string{AuthenticatedGroup}, Extra: map[string][]string{
-			"example.com/Reason": {"on call", ""}, "a%b c:d": {"1", "2"}, "ä": {"x"}, "plain": {"y"}, "authentication.kubernetes.io/credential-id": {"JTI=1"},
+			"example.com/Reason": {"on call", ""}, "a%b c:d": {"1", "2"}, "ä": {"x"}, "plain": {"y"},
+			"authentication.kubernetes.io/credential-id": {"JTI=1"},
 		}},
 	} {
 		p := NewPrincipal(u)
-		for prefix, add := range map[string]func([]byte) ([]byte, error){"X-Remote-": p.AppendRemote, "Impersonate-": p.AppendImpersonate} {
+		for prefix, add := range map[string]func([]byte) ([]byte, error){"X-Remote-": p.AppendRemote,
+			"Impersonate-": p.AppendImpersonate} {
 			text, err := add(nil)
 			if err != nil {
 				t.Fatal(err)
@@ -181,9 +190,11 @@ func TestUserIsRead(t *testing.T) {
 		}
 	}
 	// The same as Kubernetes' own client sends, if that sends all.
-	u := User{Name: "kim", UID: "1", Groups: []string{"a", "b"}, Extra: map[string][]string{"example.com/reason": {"x", "y"}, "a b": {"z"}}}
+	u := User{Name: "kim", UID: "1", Groups: []string{"a", "b"},
+		Extra: map[string][]string{"example.com/reason": {"x", "y"}, "a b": {"z"}}}
 	seen := http.Header{}
-	client := transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{UserName: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}, roundTripper(func(r *http.Request) {
+	client := transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{UserName: u.Name, UID: u.UID,
+		Groups: u.Groups, Extra: u.Extra}, roundTripper(func(r *http.Request) {
 		seen = r.Header
 	}))
 	r, err := http.NewRequest(http.MethodGet, "http://backend", nil)
@@ -258,7 +269,8 @@ func TestUntold(t *testing.T) {
 		text, err := p.AppendRemote(nil)
 		other, otherErr := p.AppendImpersonate(nil)
 		want := sentenceOf(sentence, tt.what)
-		if len(text)+len(other) > 0 || err == nil || err.Error() != want || otherErr == nil || otherErr.Error() != want {
+		if len(text)+len(other) > 0 || err == nil || err.Error() != want || otherErr == nil ||
+			otherErr.Error() != want {
 			t.Errorf("%+v: %q, %q, %v", tt.u, text, other, err)
 		}
 	}
@@ -284,15 +296,18 @@ func TestImpersonated(t *testing.T) {
 		{lines{{"User", "kim"}}, User{Name: "kim", Groups: []string{AuthenticatedGroup}}},
 		{lines{{"User", "system:anonymous"}}, Anonymous()},
 		{lines{{"User", "system:serviceaccount:team-a:builder"}}, User{
-			Name: "system:serviceaccount:team-a:builder", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:team-a", AuthenticatedGroup},
+			Name:   "system:serviceaccount:team-a:builder",
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:team-a", AuthenticatedGroup},
 		}},
-		{lines{{"User", "system:serviceaccount:team-a:builder"}, {"Group", "a"}}, User{Name: "system:serviceaccount:team-a:builder", Groups: []string{"a", AuthenticatedGroup}}},
+		{lines{{"User", "system:serviceaccount:team-a:builder"}, {"Group", "a"}},
+			User{Name: "system:serviceaccount:team-a:builder", Groups: []string{"a", AuthenticatedGroup}}},
 	} {
 		if got, err := Impersonated(tt.l); err != nil || !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%v: got %+v, %v", tt.l, got, err)
 		}
 	}
-	for _, l := range []lines{{{"User", "kim"}, {"user", "lee"}}, {{"User", ""}, {"User", "kim"}}, {{"User", "kim"}, {"Uid", "1"}, {"Uid", "1"}}} {
+	for _, l := range []lines{{{"User", "kim"}, {"user", "lee"}}, {{"User", ""}, {"User", "kim"}},
+		{{"User", "kim"}, {"Uid", "1"}, {"Uid", "1"}}} {
 		if got, err := Impersonated(l); err == nil {
 			t.Errorf("%v: got %+v", l, got)
 		}
@@ -314,7 +329,8 @@ func shown(t *testing.T, a *credentialstest.Authority, pairs ...credentialstest.
 		if len(c.Shown) == 0 {
 			return nil, nil
 		}
-		chains, err := c.Shown[0].Verify(x509.VerifyOptions{Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		chains, err := c.Shown[0].Verify(x509.VerifyOptions{Roots: a.Pool(),
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 		if err != nil {
 			return nil, err
 		}
@@ -329,11 +345,13 @@ func TestClientCertificate(t *testing.T) {
 	uid := func(values ...string) func(*x509.Certificate) {
 		return func(c *x509.Certificate) {
 			for _, v := range values {
-				c.Subject.ExtraNames = append(c.Subject.ExtraNames, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: v})
+				c.Subject.ExtraNames = append(c.Subject.ExtraNames,
+					pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: v})
 			}
 		}
 	}
-	kubernetes := x509request.New(x509.VerifyOptions{Roots: authority.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, x509request.CommonNameUserConversion)
+	kubernetes := x509request.New(x509.VerifyOptions{Roots: authority.Pool(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, x509request.CommonNameUserConversion)
 	for _, tt := range []struct {
 		name string
 		c    *Connection
@@ -364,7 +382,8 @@ func TestClientCertificate(t *testing.T) {
 				if got != tt.want {
 					t.Errorf("got %s, want %s (%v)", got, tt.want, err)
 				}
-				want := kubernetesUser(t, kubernetes, &http.Request{TLS: &tls.ConnectionState{PeerCertificates: tt.c.Shown}})
+				want := kubernetesUser(t, kubernetes,
+					&http.Request{TLS: &tls.ConnectionState{PeerCertificates: tt.c.Shown}})
 				if want != nil && !same(&p.User, want) {
 					t.Errorf("got %+v, Kubernetes %+v", p.User, want)
 				}
@@ -381,7 +400,8 @@ func TestClientCertificate(t *testing.T) {
 func TestProxyByCertificate(t *testing.T) {
 	clients, proxies := credentialstest.NewAuthority(t, "clients"), credentialstest.NewAuthority(t, "proxies")
 	verify := func(shown []*x509.Certificate, now time.Time) ([]*x509.Certificate, error) {
-		chains, err := shown[0].Verify(x509.VerifyOptions{Roots: proxies.Pool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		chains, err := shown[0].Verify(x509.VerifyOptions{Roots: proxies.Pool(), CurrentTime: now,
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 		if err != nil {
 			return nil, err
 		}
@@ -393,20 +413,30 @@ func TestProxyByCertificate(t *testing.T) {
 		c    *Connection
 		want bool
 	}{
-		{"of the authority for proxies", HeaderOptions{Verify: verify}, shown(t, clients, proxies.Client(t, "front-proxy", nil)), true},
-		{"with one of the names", HeaderOptions{Verify: verify, Names: []string{"x", "front-proxy"}}, shown(t, clients, proxies.Client(t, "front-proxy", nil)), true},
-		{"with another name", HeaderOptions{Verify: verify, Names: []string{"x"}}, shown(t, clients, proxies.Client(t, "front-proxy", nil)), false},
-		{"of a client with that name", HeaderOptions{Verify: verify, Names: []string{"front-proxy"}}, shown(t, clients, clients.Client(t, "front-proxy", nil)), false},
-		{"expired", HeaderOptions{Verify: verify}, shown(t, clients, proxies.Client(t, "front-proxy", nil, credentialstest.Expired)), false},
-		{"by name among clients", HeaderOptions{Names: []string{"front-proxy"}}, shown(t, clients, clients.Client(t, "front-proxy", nil)), true},
-		{"another among clients", HeaderOptions{Names: []string{"front-proxy"}}, shown(t, clients, clients.Client(t, "kim", nil)), false},
-		{"by name, of another authority", HeaderOptions{Names: []string{"front-proxy"}}, shown(t, clients, proxies.Client(t, "front-proxy", nil)), false},
+		{"of the authority for proxies", HeaderOptions{Verify: verify},
+			shown(t, clients, proxies.Client(t, "front-proxy", nil)), true},
+		{"with one of the names", HeaderOptions{Verify: verify, Names: []string{"x", "front-proxy"}},
+			shown(t, clients, proxies.Client(t, "front-proxy", nil)), true},
+		{"with another name", HeaderOptions{Verify: verify, Names: []string{"x"}},
+			shown(t, clients, proxies.Client(t, "front-proxy", nil)), false},
+		{"of a client with that name", HeaderOptions{Verify: verify, Names: []string{"front-proxy"}},
+			shown(t, clients, clients.Client(t, "front-proxy", nil)), false},
+		{"expired", HeaderOptions{Verify: verify},
+			shown(t, clients, proxies.Client(t, "front-proxy", nil, credentialstest.Expired)), false},
+		{"by name among clients", HeaderOptions{Names: []string{"front-proxy"}},
+			shown(t, clients, clients.Client(t, "front-proxy", nil)), true},
+		{"another among clients", HeaderOptions{Names: []string{"front-proxy"}},
+			shown(t, clients, clients.Client(t, "kim", nil)), false},
+		{"by name, of another authority", HeaderOptions{Names: []string{"front-proxy"}},
+			shown(t, clients, proxies.Client(t, "front-proxy", nil)), false},
 		{"no authority and no name", HeaderOptions{}, shown(t, clients, clients.Client(t, "front-proxy", nil)), false},
 		{"no certificate", HeaderOptions{Verify: verify}, shown(t, clients), false},
 		{"no TLS", HeaderOptions{Verify: verify}, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a := newTest(t, Options{Methods: []Method{{ClientCertificate: true}, {RequestHeader: &tt.o}, {ClientCertificate: true}}, AllowAnonymous: true})
+			a := newTest(t,
+				Options{Methods: []Method{{ClientCertificate: true}, {RequestHeader: &tt.o}, {ClientCertificate: true}},
+					AllowAnonymous: true})
 			b := newTest(t, Options{Methods: []Method{{RequestHeader: &tt.o}}, AllowAnonymous: true})
 			now := time.Now()
 			p, err := b.Identify(&Request{Now: now, Peer: client, Connection: tt.c, Remote: lines{{"User", "lee"}}})
@@ -414,7 +444,9 @@ func TestProxyByCertificate(t *testing.T) {
 				t.Errorf("got %v, %v", p, err)
 			}
 			// A certificate that is good for another method does not make the request one that is refused.
-			if p, err := a.Identify(&Request{Now: now, Peer: client, Connection: tt.c, Remote: lines{{"User", "lee"}}}); tt.want && (err != nil || p.Name != "lee" && p.Name != "front-proxy") {
+			if p, err := a.Identify(&Request{Now: now, Peer: client, Connection: tt.c,
+				Remote: lines{{"User", "lee"}}}); tt.want &&
+				(err != nil || p.Name != "lee" && p.Name != "front-proxy") {
 				t.Errorf("with other methods: %v, %v", p, err)
 			}
 		})
@@ -438,7 +470,8 @@ func TestProxyIsLookedAtAgain(t *testing.T) {
 		}
 	}
 	verdict = errors.New("gone")
-	if asked != 1 || !m.isProxy(c, now.Add(proxyTTL-1)) || m.isProxy(c, now.Add(proxyTTL)) || m.isProxy(c, now.Add(proxyTTL)) || asked != 2 {
+	if asked != 1 || !m.isProxy(c, now.Add(proxyTTL-1)) || m.isProxy(c, now.Add(proxyTTL)) ||
+		m.isProxy(c, now.Add(proxyTTL)) || asked != 2 {
 		t.Errorf("looked at %d times", asked)
 	}
 }
@@ -446,7 +479,8 @@ func TestProxyIsLookedAtAgain(t *testing.T) {
 // FuzzUserIsRead checks that a user is either not sent at all or read by Kubernetes unchanged, and
 // never in more lines than there are.
 func FuzzUserIsRead(f *testing.F) {
-	kubernetes, err := headerrequest.New([]string{"X-Remote-User"}, []string{"X-Remote-Uid"}, []string{"X-Remote-Group"}, []string{"X-Remote-Extra-"})
+	kubernetes, err := headerrequest.New([]string{"X-Remote-User"}, []string{"X-Remote-Uid"},
+		[]string{"X-Remote-Group"}, []string{"X-Remote-Extra-"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -461,7 +495,9 @@ func FuzzUserIsRead(f *testing.F) {
 			}
 			return
 		}
-		r, err := http.ReadRequest(bufio.NewReader(io.MultiReader(strings.NewReader("GET / HTTP/1.1\r\nHost: a\r\n"), bytes.NewReader(text), strings.NewReader("\r\n"))))
+		r, err := http.ReadRequest(
+			bufio.NewReader(io.MultiReader(strings.NewReader("GET / HTTP/1.1\r\nHost: a\r\n"), bytes.NewReader(text),
+				strings.NewReader("\r\n"))))
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}

@@ -84,7 +84,8 @@ func (r *reviewer) ask(ctx context.Context, token string) (*User, error) {
 		return nil, nil
 	case s.User.Username == "":
 		return nil, errors.New("the token belongs to a user without a name")
-	case len(r.o.Audiences) > 0 && !slices.ContainsFunc(s.Audiences, func(a string) bool { return slices.Contains(r.o.Audiences, a) }):
+	case len(r.o.Audiences) > 0 &&
+		!slices.ContainsFunc(s.Audiences, func(a string) bool { return slices.Contains(r.o.Audiences, a) }):
 		// A server that knows no audiences leaves them out, which is no proof.
 		return nil, errors.New("the token is for another audience")
 	}

@@ -36,8 +36,8 @@ type bearer struct {
 	asked    bool // a server was asked about the token
 }
 
-// mayAsk returns an error if no server may be asked about the token: the client's address has sent too many that were not
-// valid.
+// mayAsk returns an error if no server may be asked about the token: the client's address has sent too many that were
+// not valid.
 func (b *bearer) mayAsk() error {
 	b.asked = true
 	if b.known {
@@ -60,7 +60,8 @@ const maxToken = 64 << 10
 func bearerOf(authorization []byte) (token []byte, bearer bool) {
 	const scheme = "bearer"
 	v := bytes.TrimSpace(authorization)
-	if len(v) < len(scheme) || !bytes.EqualFold(v[:len(scheme)], []byte(scheme)) || len(v) > len(scheme) && v[len(scheme)] != ' ' {
+	if len(v) < len(scheme) || !bytes.EqualFold(v[:len(scheme)], []byte(scheme)) || len(v) > len(scheme) &&
+		v[len(scheme)] != ' ' {
 		return nil, false
 	}
 	token = v[len(scheme):]
@@ -125,7 +126,8 @@ func newTokens(o TokenOptions, methods []method) (*tokens, error) {
 	o.Entries = cmp.Or(o.Entries, DefaultEntries)
 	o.TTL, o.ReviewTTL = cmp.Or(o.TTL, DefaultTTL), cmp.Or(o.ReviewTTL, DefaultReviewTTL)
 	o.FailureTTL = cmp.Or(o.FailureTTL, DefaultFailureTTL)
-	t := &tokens{o: o, methods: methods, mac: mac, failures: newFailures(cmp.Or(o.Failures, DefaultFailures), cmp.Or(o.Burst, DefaultBurst))}
+	t := &tokens{o: o, methods: methods, mac: mac,
+		failures: newFailures(cmp.Or(o.Failures, DefaultFailures), cmp.Or(o.Burst, DefaultBurst))}
 	t.hashers.New = func() any { return new(hasher) }
 	for i := range t.shards {
 		s, n := &t.shards[i], max(1, (o.Entries+tokenShards-1)/tokenShards)
@@ -202,7 +204,8 @@ func (t *tokens) ask(a *Authenticators, id tokenID, token string, r *Request) (t
 		ctx = context.Background()
 	}
 	client := r.Client
-	asked := t.flight.DoChan(string(id[:]), func() (_ any, failed error) { // which goes on for the others if a client leaves
+	asked := t.flight.DoChan(string(id[:]), func() (_ any, failed error) {
+		// which goes on for the others if a client leaves
 		defer func() {
 			if p := recover(); p != nil {
 				failed = &panicked{p}
@@ -264,7 +267,8 @@ func (t *tokens) verify(ctx context.Context, a *Authenticators, token string, by
 		var own *status.Error
 		switch {
 		case errors.Is(err, errUnavailable):
-			failure = cmp.Or[error](failure, status.ServiceUnavailable("the gateway cannot tell now whose the bearer token is", 1))
+			failure = cmp.Or[error](failure,
+				status.ServiceUnavailable("the gateway cannot tell now whose the bearer token is", 1))
 		case errors.As(err, &own):
 			failure = own
 			continue

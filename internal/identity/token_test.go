@@ -75,8 +75,9 @@ func reviewed(review string) (int, string, error) {
 func TestTokenReview(t *testing.T) {
 	known := `{"authenticated":true,"user":{"username":"system:serviceaccount:team-a:builder","uid":"7","groups":["system:serviceaccounts"],"extra":{"authentication.kubernetes.io/pod-name":["p"]}}%s}`
 	builder := User{
-		Name: "system:serviceaccount:team-a:builder", UID: "7", Groups: []string{"system:serviceaccounts", AuthenticatedGroup},
-		Extra: map[string][]string{"authentication.kubernetes.io/pod-name": {"p"}},
+		Name: "system:serviceaccount:team-a:builder", UID: "7",
+		Groups: []string{"system:serviceaccounts", AuthenticatedGroup},
+		Extra:  map[string][]string{"authentication.kubernetes.io/pod-name": {"p"}},
 	}
 	for _, tt := range []struct {
 		name      string
@@ -91,22 +92,29 @@ func TestTokenReview(t *testing.T) {
 		{name: "the group is there already", body: `{"authenticated":true,"user":{"username":"a","groups":["system:authenticated"]}}`, want: User{Name: "a", Groups: []string{AuthenticatedGroup}}, again: 1},
 		{name: "the anonymous user", body: `{"authenticated":true,"user":{"username":"system:anonymous","groups":["system:unauthenticated"]}}`, want: Anonymous(), again: 1},
 		{name: "unknown", body: `{"authenticated":false}`, want: unauthorized, again: 1},
-		{name: "unknown, with a reason", body: `{"authenticated":false,"error":"the token has expired"}`, want: unauthorized, again: 1},
+		{name: "unknown, with a reason", body: `{"authenticated":false,"error":"the token has expired"}`,
+			want: unauthorized, again: 1},
 		{name: "no name", body: `{"authenticated":true,"user":{"username":""}}`, want: unauthorized, again: 1},
 		{name: "nothing said", body: `{}`, want: unauthorized, again: 1},
-		{name: "an audience of ours", audiences: []string{"gateway", "b"}, body: fmt.Sprintf(known, `,"audiences":["b"]`), want: builder, again: 1},
-		{name: "another audience", audiences: []string{"gateway"}, body: fmt.Sprintf(known, `,"audiences":["b"]`), want: unauthorized, again: 1},
-		{name: "a server that knows no audiences", audiences: []string{"gateway"}, body: fmt.Sprintf(known, ""), want: unauthorized, again: 1},
+		{name: "an audience of ours", audiences: []string{"gateway", "b"},
+			body: fmt.Sprintf(known, `,"audiences":["b"]`), want: builder, again: 1},
+		{name: "another audience", audiences: []string{"gateway"}, body: fmt.Sprintf(known, `,"audiences":["b"]`),
+			want: unauthorized, again: 1},
+		{name: "a server that knows no audiences", audiences: []string{"gateway"}, body: fmt.Sprintf(known, ""),
+			want: unauthorized, again: 1},
 		{name: "the gateway may not ask", code: 403, body: `{}`, want: unavailable, again: 2},
 		{name: "the server fails", code: 500, body: `{}`, want: unavailable, again: 2},
 		{name: "the server cannot be reached", err: errors.New("no route"), want: unavailable, again: 2},
-		{name: "the server is too slow", err: status.Timeout("the backend is too slow", 3), want: unavailable, again: 2},
+		{name: "the server is too slow", err: status.Timeout("the backend is too slow", 3), want: unavailable,
+			again: 2},
 		{name: "an answer that is none", code: 200, body: "<html>", want: unavailable, again: 2},
-		{name: "an answer of another kind", code: 200, body: `{"kind":"Status","status":{"authenticated":true}}`, want: unavailable, again: 2},
+		{name: "an answer of another kind", code: 200, body: `{"kind":"Status","status":{"authenticated":true}}`,
+			want: unavailable, again: 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &server{answer: func(r *authenticationv1.TokenReview) (int, string, error) {
-				if r.Spec.Token != "secret" || !reflect.DeepEqual(r.Spec.Audiences, tt.audiences) || r.Kind != "TokenReview" || r.APIVersion != "authentication.k8s.io/v1" {
+				if r.Spec.Token != "secret" || !reflect.DeepEqual(r.Spec.Audiences, tt.audiences) ||
+					r.Kind != "TokenReview" || r.APIVersion != "authentication.k8s.io/v1" {
 					t.Errorf("asked %+v", r)
 				}
 				if tt.code != 0 || tt.err != nil {
@@ -114,7 +122,9 @@ func TestTokenReview(t *testing.T) {
 				}
 				return reviewed(tt.body)
 			}}
-			a := newTest(t, Options{Methods: []Method{{TokenReview: &ReviewOptions{Post: s.post, Audiences: tt.audiences}}}, AllowAnonymous: true})
+			a := newTest(t,
+				Options{Methods: []Method{{TokenReview: &ReviewOptions{Post: s.post, Audiences: tt.audiences}}},
+					AllowAnonymous: true})
 			for range 2 {
 				p, err := a.Identify(bearing("secret"))
 				if got := outcome(p, err); !reflect.DeepEqual(got, tt.want) {
@@ -143,7 +153,8 @@ func TestMethodsTogether(t *testing.T) {
 	}}
 	review := Method{TokenReview: &ReviewOptions{Post: s.post}}
 	second := Method{TokenReview: &ReviewOptions{Post: func(_ context.Context, body []byte) (int, []byte, error) {
-		code, answer, err := reviewed(fmt.Sprintf(`{"authenticated":%t,"user":{"username":"by the second"}}`, bytes.Contains(body, []byte("second")) || bytes.Contains(body, []byte("down"))))
+		code, answer, err := reviewed(fmt.Sprintf(`{"authenticated":%t,"user":{"username":"by the second"}}`,
+			bytes.Contains(body, []byte("second")) || bytes.Contains(body, []byte("down"))))
 		return code, []byte(answer), err
 	}}}
 	local, err := ParseTrustedProxies([]string{"192.0.2.0/24"})
@@ -160,7 +171,8 @@ func TestMethodsTogether(t *testing.T) {
 		want        any
 	}{
 		{"a token of the server alone", "secret", []Method{jwt, review}, nil, "by review"},
-		{"a JWT of an issuer", issuer.Token(map[string]any{"sub": "kim", "uid": "1"}), []Method{review, jwt}, nil, "oidc:kim"},
+		{"a JWT of an issuer", issuer.Token(map[string]any{"sub": "kim", "uid": "1"}), []Method{review, jwt}, nil,
+			"oidc:kim"},
 		{"nobody knows it", "other", []Method{jwt, review}, nil, unauthorized},
 		{"one cannot tell, another knows", "down", []Method{review, second}, nil, "by the second"},
 		{"one cannot tell, no other knows", "down", []Method{jwt, review}, nil, unavailable},
@@ -192,7 +204,8 @@ func TestMethodsTogether(t *testing.T) {
 
 func TestWithoutCredentials(t *testing.T) {
 	for allow, want := range map[bool]any{true: Anonymous(), false: unauthorized} {
-		a := newTest(t, Options{Methods: []Method{{TokenReview: &ReviewOptions{}}, {ClientCertificate: true}}, AllowAnonymous: allow})
+		a := newTest(t, Options{Methods: []Method{{TokenReview: &ReviewOptions{}}, {ClientCertificate: true}},
+			AllowAnonymous: allow})
 		for _, authorization := range []string{"", "Basic a2lt"} {
 			p, err := a.Identify(&Request{Now: time.Now(), Authorization: []byte(authorization), Client: client})
 			if got := outcome(p, err); !reflect.DeepEqual(got, want) {
@@ -237,7 +250,8 @@ func TestInvalidTokensDoNotAmplify(t *testing.T) {
 		return reviewed(fmt.Sprintf(`{"authenticated":%t,"user":{"username":"kim"}}`, r.Spec.Token == "secret"))
 	}}
 	issuer := identitytest.NewIssuer(t)
-	a := newTest(t, Options{Methods: []Method{{JWT: jwtOf(issuer)}, {TokenReview: &ReviewOptions{Post: s.post}}}, Tokens: TokenOptions{Failures: 6, Burst: 5}})
+	a := newTest(t, Options{Methods: []Method{{JWT: jwtOf(issuer)}, {TokenReview: &ReviewOptions{Post: s.post}}},
+		Tokens: TokenOptions{Failures: 6, Burst: 5}})
 	if _, err := a.Identify(bearing("secret")); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +286,8 @@ func TestInvalidTokensDoNotAmplify(t *testing.T) {
 	if _, err := a.Identify(later); err != nil {
 		t.Errorf("a token that was valid: %v", err)
 	}
-	if p, err := a.Identify(bearing(issuer.Token(map[string]any{"sub": "lee", "uid": "1"}))); err != nil || p.Name != "oidc:lee" {
+	if p, err := a.Identify(bearing(issuer.Token(map[string]any{"sub": "lee", "uid": "1"}))); err != nil ||
+		p.Name != "oidc:lee" {
 		t.Errorf("a JWT: %v", err)
 	}
 	r := bearing("secret-that-is-new")
@@ -287,7 +302,8 @@ func TestTokensAreBounded(t *testing.T) {
 	s := &server{answer: func(r *authenticationv1.TokenReview) (int, string, error) {
 		return reviewed(fmt.Sprintf(`{"authenticated":%t,"user":{"username":"kim"}}`, r.Spec.Token == "secret"))
 	}}
-	a := newTest(t, Options{Methods: []Method{{TokenReview: &ReviewOptions{Post: s.post}}}, Tokens: TokenOptions{Entries: 64, Failures: 60_000, Burst: 100_000}})
+	a := newTest(t, Options{Methods: []Method{{TokenReview: &ReviewOptions{Post: s.post}}},
+		Tokens: TokenOptions{Entries: 64, Failures: 60_000, Burst: 100_000}})
 	if _, err := a.Identify(bearing("secret")); err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +325,8 @@ func TestTokensAreBounded(t *testing.T) {
 	}
 }
 
-// Who waits as long as the answer says may try again, and who was forgotten among very many addresses has no new allowance.
+// Who waits as long as the answer says may try again, and who was forgotten among very many addresses has no new
+// allowance.
 func TestFailures(t *testing.T) {
 	f := newFailures(60, 3)
 	now := f.start
@@ -362,9 +379,11 @@ func TestFailures(t *testing.T) {
 // BenchmarkIdentify measures a token that is remembered, and an address that sends no credentials.
 func BenchmarkIdentify(b *testing.B) {
 	issuer := identitytest.NewIssuer(b)
-	a := newTest(b, Options{Methods: []Method{{ClientCertificate: true}, {JWT: jwtOf(issuer)}}, AllowAnonymous: true, Tokens: TokenOptions{TTL: time.Hour}})
+	a := newTest(b, Options{Methods: []Method{{ClientCertificate: true}, {JWT: jwtOf(issuer)}}, AllowAnonymous: true,
+		Tokens: TokenOptions{TTL: time.Hour}})
 	for name, r := range map[string]*Request{
-		"token":     bearing(issuer.Token(map[string]any{"sub": "kim", "uid": "1", "teams": []string{"team-a", "team-b"}, "email": "kim@example.com", "name": strings.Repeat("k", 500)})),
+		"token": bearing(issuer.Token(map[string]any{"sub": "kim", "uid": "1",
+			"teams": []string{"team-a", "team-b"}, "email": "kim@example.com", "name": strings.Repeat("k", 500)})),
 		"anonymous": {Now: time.Now(), Client: client},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -383,7 +402,8 @@ func TestIdentifyAllocatesNothing(t *testing.T) {
 	s := &server{answer: func(*authenticationv1.TokenReview) (int, string, error) {
 		return reviewed(`{"authenticated":true,"user":{"username":"kim"}}`)
 	}}
-	a := newTest(t, Options{Methods: []Method{{TokenReview: &ReviewOptions{Post: s.post}}}, Tokens: TokenOptions{ReviewTTL: time.Hour}})
+	a := newTest(t, Options{Methods: []Method{{TokenReview: &ReviewOptions{Post: s.post}}},
+		Tokens: TokenOptions{ReviewTTL: time.Hour}})
 	r := bearing("secret")
 	if n := testing.AllocsPerRun(100, func() { _, _ = a.Identify(r) }); n != 0 {
 		t.Errorf("%v allocations", n)

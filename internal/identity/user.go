@@ -37,7 +37,8 @@ func (u *User) IsAnonymous() bool { return u.Name == AnonymousName }
 // known returns the user of valid credentials: with the group of all known users, as kube-apiserver
 // adds it.
 func known(u User) User {
-	if u.Name == AnonymousName || slices.Contains(u.Groups, AuthenticatedGroup) || slices.Contains(u.Groups, UnauthenticatedGroup) {
+	if u.Name == AnonymousName || slices.Contains(u.Groups, AuthenticatedGroup) ||
+		slices.Contains(u.Groups, UnauthenticatedGroup) {
 		return u
 	}
 	u.Groups = append(slices.Clip(u.Groups), AuthenticatedGroup)

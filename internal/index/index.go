@@ -135,7 +135,8 @@ func (t *table) group(name string) *group {
 
 // part returns the lists for a version and a subresource, which it makes if there are none.
 func (g *group) part(version, subresource string) *versionLists {
-	i := slices.IndexFunc(g.parts, func(p versionLists) bool { return p.version == version && p.subresource == subresource })
+	i := slices.IndexFunc(g.parts,
+		func(p versionLists) bool { return p.version == version && p.subresource == subresource })
 	if i < 0 {
 		i = len(g.parts)
 		g.parts = append(g.parts, versionLists{version: version, subresource: subresource})
@@ -234,7 +235,8 @@ func (x *Index) find(lists []*List, k *Key, does uint16, inAll bool) []*List {
 }
 
 func (p *versionLists) is(k *Key, inAll bool) bool {
-	return (p.version == k.Version || p.version == Any) && (inAll || p.subresource == k.Subresource || p.subresource == Any)
+	return (p.version == k.Version || p.version == Any) &&
+		(inAll || p.subresource == k.Subresource || p.subresource == Any)
 }
 
 func (p *versionLists) find(lists []*List, does uint16) []*List {

@@ -43,7 +43,8 @@ func (c *translation) assign() {
 			g.take(c, a)
 			continue
 		}
-		g.unaddressed = fault{string(gatewayv1.GatewayReasonAddressNotAssigned), "all addresses of the controller's pool belong to other Gateways"}
+		g.unaddressed = fault{string(gatewayv1.GatewayReasonAddressNotAssigned),
+			"all addresses of the controller's pool belong to other Gateways"}
 	}
 	for _, g := range c.served {
 		for _, a := range g.addresses {
@@ -71,9 +72,13 @@ func (c *translation) asked(g *gateway) {
 		a, err := netip.ParseAddr(want.Value)
 		switch {
 		case err != nil || !c.inPool(a):
-			g.unaddressed = first(g.unaddressed, fault{string(gatewayv1.GatewayReasonAddressNotUsable), fmt.Sprintf("the address '%s' is not one of the controller's pool", want.Value)})
+			g.unaddressed = first(g.unaddressed,
+				fault{string(gatewayv1.GatewayReasonAddressNotUsable),
+					fmt.Sprintf("the address '%s' is not one of the controller's pool", want.Value)})
 		case c.taken[a]:
-			g.unaddressed = first(g.unaddressed, fault{string(gatewayv1.GatewayReasonAddressNotUsable), fmt.Sprintf("the address '%s' belongs to an older Gateway", want.Value)})
+			g.unaddressed = first(g.unaddressed,
+				fault{string(gatewayv1.GatewayReasonAddressNotUsable),
+					fmt.Sprintf("the address '%s' belongs to an older Gateway", want.Value)})
 		default:
 			g.take(c, a)
 		}
@@ -135,7 +140,8 @@ func (c *translation) bind(g *gateway) {
 		}
 		a, err := netip.ParseAddr(want.Value)
 		if err != nil {
-			g.unaddressed = first(g.unaddressed, fault{string(gatewayv1.GatewayReasonAddressNotUsable), fmt.Sprintf("'%s' is no address", want.Value)})
+			g.unaddressed = first(g.unaddressed,
+				fault{string(gatewayv1.GatewayReasonAddressNotUsable), fmt.Sprintf("'%s' is no address", want.Value)})
 			continue
 		}
 		g.addresses = append(g.addresses, a)
@@ -155,7 +161,9 @@ func (c *translation) share(g *gateway) {
 			isCommon = isCommon || a.Value == want.Value && or(want.Type, gatewayv1.IPAddressType) == *a.Type
 		}
 		if !isCommon {
-			g.unaddressed = first(g.unaddressed, fault{string(gatewayv1.GatewayReasonAddressNotUsable), fmt.Sprintf("the address '%s' is none of the controller's", want.Value)})
+			g.unaddressed = first(g.unaddressed,
+				fault{string(gatewayv1.GatewayReasonAddressNotUsable),
+					fmt.Sprintf("the address '%s' is none of the controller's", want.Value)})
 			continue
 		}
 		g.shown = append(g.shown, gatewayv1.GatewayStatusAddress(want))
@@ -185,7 +193,8 @@ func (c *translation) published() []gatewayv1.GatewayStatusAddress {
 	for _, ip := range s.Spec.ExternalIPs {
 		all.showAny(ip)
 	}
-	if len(all.shown) == 0 && s.Spec.Type != corev1.ServiceTypeLoadBalancer && s.Spec.ClusterIP != "" && s.Spec.ClusterIP != corev1.ClusterIPNone {
+	if len(all.shown) == 0 && s.Spec.Type != corev1.ServiceTypeLoadBalancer && s.Spec.ClusterIP != "" &&
+		s.Spec.ClusterIP != corev1.ClusterIPNone {
 		all.showAny(s.Spec.ClusterIP)
 	}
 	return all.shown

@@ -56,7 +56,8 @@ func (c *translation) parent(r *routeObject, ref *gatewayv1.ParentReference) (*g
 	if or(ref.Group, gatewayv1.GroupName) != gatewayv1.GroupName {
 		return nil, nil, fault{}
 	}
-	name := types.NamespacedName{Namespace: string(or(ref.Namespace, gatewayv1.Namespace(r.GetNamespace()))), Name: string(ref.Name)}
+	name := types.NamespacedName{Namespace: string(or(ref.Namespace, gatewayv1.Namespace(r.GetNamespace()))),
+		Name: string(ref.Name)}
 	switch or(ref.Kind, kindGateway) {
 	case kindGateway:
 		if g := c.byGateway[name]; g != nil {
@@ -65,7 +66,8 @@ func (c *translation) parent(r *routeObject, ref *gatewayv1.ParentReference) (*g
 	case kindListenerSet:
 		if s := c.bySet[name]; s != nil {
 			if s.refused.is() {
-				return s.gateway, nil, fault{string(gatewayv1.RouteReasonNoMatchingParent), fmt.Sprintf("the ListenerSet '%s' is not accepted: %s", name, s.refused.message)}
+				return s.gateway, nil, fault{string(gatewayv1.RouteReasonNoMatchingParent),
+					fmt.Sprintf("the ListenerSet '%s' is not accepted: %s", name, s.refused.message)}
 			}
 			return s.gateway, s.listeners, fault{}
 		}
@@ -74,10 +76,12 @@ func (c *translation) parent(r *routeObject, ref *gatewayv1.ParentReference) (*g
 }
 
 // choose finds the listeners of a parent that take requests for a route. A fault says why there are none.
-func (c *translation) choose(r *routeObject, ref *gatewayv1.ParentReference, candidates []*listener, hosts []string, p *attachedParent) fault {
+func (c *translation) choose(r *routeObject, ref *gatewayv1.ParentReference, candidates []*listener, hosts []string,
+	p *attachedParent) fault {
 	isNamed, isAllowed := false, false
 	for _, l := range candidates {
-		if ref.SectionName != nil && *ref.SectionName != "" && *ref.SectionName != l.spec.Name || ref.Port != nil && *ref.Port != l.spec.Port {
+		if ref.SectionName != nil && *ref.SectionName != "" && *ref.SectionName != l.spec.Name || ref.Port != nil &&
+			*ref.Port != l.spec.Port {
 			continue
 		}
 		isNamed = true
@@ -105,11 +109,15 @@ func (c *translation) choose(r *routeObject, ref *gatewayv1.ParentReference, can
 		if ref.Port != nil {
 			what += fmt.Sprintf(" on the port %d", *ref.Port)
 		}
-		return fault{string(gatewayv1.RouteReasonNoMatchingParent), fmt.Sprintf("'%s' has no listener%s", ref.Name, what)}
+		return fault{string(gatewayv1.RouteReasonNoMatchingParent),
+			fmt.Sprintf("'%s' has no listener%s", ref.Name, what)}
 	case !isAllowed:
-		return fault{string(gatewayv1.RouteReasonNotAllowedByListeners), fmt.Sprintf("no listener of '%s' takes a route of the kind '%s' from the namespace '%s'", ref.Name, r.kind, r.GetNamespace())}
+		return fault{string(gatewayv1.RouteReasonNotAllowedByListeners),
+			fmt.Sprintf("no listener of '%s' takes a route of the kind '%s' from the namespace '%s'", ref.Name, r.kind,
+				r.GetNamespace())}
 	}
-	return fault{string(gatewayv1.RouteReasonNoMatchingListenerHostname), fmt.Sprintf("no listener of '%s' takes requests for the hosts of the route", ref.Name)}
+	return fault{string(gatewayv1.RouteReasonNoMatchingListenerHostname),
+		fmt.Sprintf("no listener of '%s' takes requests for the hosts of the route", ref.Name)}
 }
 
 // count counts a route at each listener that takes requests for it, whether or not the listener is served.

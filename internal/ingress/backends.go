@@ -44,7 +44,9 @@ func servicesOf(in *Objects) map[types.NamespacedName]*service {
 
 // target follows a reference to a backend.
 func (r *reading) target(ref *gatewayv1.BackendObjectReference, path string, isHTTP2 bool) target {
-	t := target{name: types.NamespacedName{Namespace: string(or(ref.Namespace, gatewayv1.Namespace(r.object.GetNamespace()))), Name: string(ref.Name)}, port: or(ref.Port, 0), isHTTP2: isHTTP2}
+	t := target{name: types.NamespacedName{
+		Namespace: string(or(ref.Namespace, gatewayv1.Namespace(r.object.GetNamespace()))), Name: string(ref.Name)},
+		port: or(ref.Port, 0), isHTTP2: isHTTP2}
 	if or(ref.Group, "") != "" || or(ref.Kind, kindService) != kindService {
 		return r.faulty(t, path, gatewayv1.RouteReasonInvalidKind, fmt.Sprintf("the kind '%s' of the group '%s' is not supported: only the core kind 'Service' is", or(ref.Kind, kindService), or(ref.Group, "")))
 	}
@@ -64,7 +66,8 @@ func (r *reading) target(ref *gatewayv1.BackendObjectReference, path string, isH
 		}
 	}
 	if t.policy = r.policyFor(&t, port.Name); t.policy != nil && t.policy.refused.is() {
-		t.fault = fmt.Sprintf("the BackendTLSPolicy '%s/%s' is not accepted: %s", t.policy.Namespace, t.policy.Name, t.policy.refused.message)
+		t.fault = fmt.Sprintf("the BackendTLSPolicy '%s/%s' is not accepted: %s", t.policy.Namespace, t.policy.Name,
+			t.policy.refused.message)
 	}
 	return t
 }
@@ -79,25 +82,29 @@ func (r *reading) faulty(t target, path string, reason gatewayv1.RouteConditionR
 // portOf returns the port of a Service that a reference names.
 func (c *translation) portOf(t *target) (_ corev1.ServicePort, reason gatewayv1.RouteConditionReason, message string) {
 	if t.port < 1 || t.port > 65535 {
-		return corev1.ServicePort{}, gatewayv1.RouteReasonUnsupportedValue, fmt.Sprintf("a reference to the Service '%s' must name a port", t.name)
+		return corev1.ServicePort{}, gatewayv1.RouteReasonUnsupportedValue,
+			fmt.Sprintf("a reference to the Service '%s' must name a port", t.name)
 	}
 	s := c.services[t.name]
 	if s == nil || s.Service == nil {
 		if c.options.AreOfFiles {
 			return corev1.ServicePort{Port: t.port}, "", ""
 		}
-		return corev1.ServicePort{}, gatewayv1.RouteReasonBackendNotFound, fmt.Sprintf("there is no Service '%s'", t.name)
+		return corev1.ServicePort{}, gatewayv1.RouteReasonBackendNotFound,
+			fmt.Sprintf("there is no Service '%s'", t.name)
 	}
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		// It would let whoever may write a Service name any host, also those of other namespaces.
-		return corev1.ServicePort{}, gatewayv1.RouteReasonUnsupportedValue, fmt.Sprintf("the Service '%s' has the type 'ExternalName', which may name servers of others", t.name)
+		return corev1.ServicePort{}, gatewayv1.RouteReasonUnsupportedValue,
+			fmt.Sprintf("the Service '%s' has the type 'ExternalName', which may name servers of others", t.name)
 	}
 	for _, p := range s.Spec.Ports {
 		if p.Port == t.port && (p.Protocol == corev1.ProtocolTCP || p.Protocol == "") {
 			return p, "", ""
 		}
 	}
-	return corev1.ServicePort{}, gatewayv1.RouteReasonBackendNotFound, fmt.Sprintf("the Service '%s' has no port %d", t.name, t.port)
+	return corev1.ServicePort{}, gatewayv1.RouteReasonBackendNotFound,
+		fmt.Sprintf("the Service '%s' has no port %d", t.name, t.port)
 }
 
 // backend returns the index of a target in the table.
@@ -109,7 +116,8 @@ func (c *translation) backend(t target, client *routing.Certificate) int {
 	if i, found := c.backends[key]; found {
 		return i
 	}
-	b := routing.Backend{Name: t.name.Namespace + "/" + t.name.Name + ":" + strconv.Itoa(int(t.port)), IsHTTP2: t.isHTTP2, Fault: t.fault}
+	b := routing.Backend{Name: t.name.Namespace + "/" + t.name.Name + ":" + strconv.Itoa(int(t.port)),
+		IsHTTP2: t.isHTTP2, Fault: t.fault}
 	if t.fault == "" {
 		b.Servers = c.servers(&t)
 		if t.policy != nil {
@@ -158,9 +166,10 @@ func (c *translation) servers(t *target) []string {
 	return addresses(s.slices, isNamed, isLeaving)
 }
 
-// addresses returns the addresses of the endpoints of slices, each with its port, in order. A name in DNS is none, as of a
-// Service of the type ExternalName.
-func addresses(of []*discoveryv1.EndpointSlice, has func(*discoveryv1.EndpointPort) bool, is func(*discoveryv1.EndpointConditions) bool) []string {
+// addresses returns the addresses of the endpoints of slices, each with its port, in order. A name in DNS is none, as
+// of a Service of the type ExternalName.
+func addresses(of []*discoveryv1.EndpointSlice, has func(*discoveryv1.EndpointPort) bool,
+	is func(*discoveryv1.EndpointConditions) bool) []string {
 	var all []string
 	for _, slice := range of {
 		if slice.AddressType == discoveryv1.AddressTypeFQDN {
@@ -194,8 +203,8 @@ func appendAddresses(all, addresses []string, port string) []string {
 // isReady reports whether an endpoint takes new requests. An unset condition means that it does.
 func isReady(c *discoveryv1.EndpointConditions) bool { return or(c.Ready, true) }
 
-// isLeaving reports whether an endpoint still answers while it terminates. kube-proxy sends requests to such endpoints if
-// none is ready (KEP-1669).
+// isLeaving reports whether an endpoint still answers while it terminates. kube-proxy sends requests to such endpoints
+// if none is ready (KEP-1669).
 func isLeaving(c *discoveryv1.EndpointConditions) bool {
 	return or(c.Serving, true) && or(c.Terminating, false)
 }

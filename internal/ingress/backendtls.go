@@ -21,7 +21,8 @@ func (c *translation) tlsPolicies() map[policyTarget][]*tlsPolicy {
 				c.problem(kindBackendTLSPolicy, o.Namespace, o.Name, path, fmt.Sprintf("the kind '%s' of the group '%s' is not supported: only the core kind 'Service' is", ref.Kind, ref.Group))
 				continue
 			}
-			t := policyTarget{types.NamespacedName{Namespace: o.Namespace, Name: string(ref.Name)}, string(or(ref.SectionName, ""))}
+			t := policyTarget{types.NamespacedName{Namespace: o.Namespace, Name: string(ref.Name)},
+				string(or(ref.SectionName, ""))}
 			if has := all[t]; len(has) > 0 {
 				p.conflict = fault{string(gatewayv1.PolicyReasonConflicted), fmt.Sprintf("the BackendTLSPolicy '%s' is older, and about the same ports of the Service '%s'", has[0].Name, ref.Name)}
 				c.problem(kindBackendTLSPolicy, o.Namespace, o.Name, path, p.conflict.message)
@@ -45,7 +46,8 @@ func (c *translation) authoritiesOf(p *tlsPolicy) {
 		case gatewayv1.URISubjectAltNameType:
 			p.tls.Names = append(p.tls.Names, string(s.URI))
 		default:
-			p.refuse(c, fmt.Sprintf("spec.validation.subjectAltNames[%d].type", i), gatewayv1.PolicyReasonInvalid, fmt.Sprintf("the type '%s' is not supported", s.Type))
+			p.refuse(c, fmt.Sprintf("spec.validation.subjectAltNames[%d].type", i), gatewayv1.PolicyReasonInvalid,
+				fmt.Sprintf("the type '%s' is not supported", s.Type))
 		}
 	}
 	for i := range v.CACertificateRefs {
@@ -63,9 +65,11 @@ func (c *translation) authoritiesOf(p *tlsPolicy) {
 	}
 	switch system := or(v.WellKnownCACertificates, ""); {
 	case system != "" && system != gatewayv1.WellKnownCACertificatesSystem:
-		p.refuse(c, "spec.validation.wellKnownCACertificates", gatewayv1.PolicyReasonInvalid, fmt.Sprintf("the certificates '%s' are not known: only 'System' are", system))
+		p.refuse(c, "spec.validation.wellKnownCACertificates", gatewayv1.PolicyReasonInvalid,
+			fmt.Sprintf("the certificates '%s' are not known: only 'System' are", system))
 	case system == "" && len(p.tls.CAs) == 0:
-		p.refuse(c, "spec.validation", gatewayv1.BackendTLSPolicyReasonNoValidCACertificate, "no certificate of an authority can be used")
+		p.refuse(c, "spec.validation", gatewayv1.BackendTLSPolicyReasonNoValidCACertificate,
+			"no certificate of an authority can be used")
 	case v.Hostname == "":
 		p.refuse(c, "spec.validation.hostname", gatewayv1.PolicyReasonInvalid, "must name the servers")
 	}

@@ -54,7 +54,8 @@ func merged(has, wanted []metav1.Condition, own []string, generation int64, now 
 		all = append(all, w)
 	}
 	for _, h := range has {
-		if !slices.Contains(own, h.Type) && !slices.ContainsFunc(wanted, func(w metav1.Condition) bool { return w.Type == h.Type }) {
+		if !slices.Contains(own, h.Type) &&
+			!slices.ContainsFunc(wanted, func(w metav1.Condition) bool { return w.Type == h.Type }) {
 			all = append(all, h)
 		}
 	}

@@ -24,8 +24,8 @@ var conditions = map[string]string{
 	"unsetleaving": `conditions: {serving: true, terminating: true}`,
 }
 
-// serversOf returns the servers that a route to each port of a Service gets. Endpoints are words: conditions, "@" and the
-// last part of the address, and perhaps "/" and how the slice calls its port. A line is a slice.
+// serversOf returns the servers that a route to each port of a Service gets. Endpoints are words: conditions, "@" and
+// the last part of the address, and perhaps "/" and how the slice calls its port. A line is a slice.
 func serversOf(t *testing.T, endpoints string, options Options) string {
 	t.Helper()
 	var b strings.Builder
@@ -54,7 +54,8 @@ spec:
 		slice++
 		ports := "{name: web, port: 8080}"
 		if _, port, isNamed := strings.Cut(words[0], "/"); isNamed {
-			ports = map[string]string{"both": "{name: web, port: 8080}, {name: more, port: 8081}", "more": "{name: more, port: 8081}"}[port]
+			ports = map[string]string{"both": "{name: web, port: 8080}, {name: more, port: 8081}",
+				"more": "{name: more, port: 8081}"}[port]
 		}
 		fmt.Fprintf(&b, `
 ---
@@ -90,8 +91,8 @@ endpoints:
 	return strings.Join(all, "; ")
 }
 
-// TestEndpoints: ready endpoints take requests. If none is ready, those take them that terminate and still serve (KEP-1669).
-// All slices of a Service decide together, and each port for itself.
+// TestEndpoints: ready endpoints take requests. If none is ready, those take them that terminate and still serve
+// (KEP-1669). All slices of a Service decide together, and each port for itself.
 func TestEndpoints(t *testing.T) {
 	tests := []struct{ name, endpoints, want string }{
 		{"none", "", "80 ; 81 "},
@@ -128,7 +129,8 @@ func TestEndpoints(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			for of, options := range map[string]Options{"a cluster": {Published: []string{"192.0.2.1"}}, "files": {AreOfFiles: true}} {
+			for of, options := range map[string]Options{"a cluster": {Published: []string{"192.0.2.1"}},
+				"files": {AreOfFiles: true}} {
 				if of == "files" && test.endpoints == "" {
 					continue // the Service is its name in DNS
 				}

@@ -57,7 +57,8 @@ func checkAny(t *testing.T, fill *randfill.Filler, isOfFiles bool) {
 // sameOutcome fails if the same objects do not come to the same.
 func sameOutcome(t *testing.T, first, again *Outcome) {
 	t.Helper()
-	if !reflect.DeepEqual(first.Table, again.Table) || !reflect.DeepEqual(first.Problems, again.Problems) || !reflect.DeepEqual(first.Statuses(nil), again.Statuses(nil)) {
+	if !reflect.DeepEqual(first.Table, again.Table) || !reflect.DeepEqual(first.Problems, again.Problems) ||
+		!reflect.DeepEqual(first.Statuses(nil), again.Statuses(nil)) {
 		t.Fatalf("the same objects come to\n%s\nand then to\n%s", show(first), show(again))
 	}
 }
@@ -105,7 +106,8 @@ func checkTable(t *testing.T, table *routing.Table) {
 			filters = append(filters[:len(filters):len(filters)], b.Filters...)
 		}
 		for _, f := range filters {
-			if f.Mirror != nil && (f.Mirror.Backend < 0 || f.Mirror.Backend >= len(table.Backends) || f.Mirror.Denominator < 1) {
+			if f.Mirror != nil && (f.Mirror.Backend < 0 || f.Mirror.Backend >= len(table.Backends) ||
+				f.Mirror.Denominator < 1) {
 				t.Fatalf("a mirror cannot be %+v", *f.Mirror)
 			}
 		}
@@ -123,7 +125,8 @@ func anyOf(fill *randfill.Filler) *randfill.Filler {
 	pick := func(c randfill.Continue, of ...string) string { return of[c.Intn(len(of))] }
 	return fill.NilChance(.2).NumElements(0, 3).MaxDepth(12).Funcs(
 		func(m *metav1.ObjectMeta, c randfill.Continue) {
-			*m = metav1.ObjectMeta{Name: pick(c, names...), Namespace: pick(c, "one", "two"), Generation: int64(c.Intn(3)), CreationTimestamp: metav1.Unix(int64(c.Intn(3)), 0)}
+			*m = metav1.ObjectMeta{Name: pick(c, names...), Namespace: pick(c, "one", "two"),
+				Generation: int64(c.Intn(3)), CreationTimestamp: metav1.Unix(int64(c.Intn(3)), 0)}
 			m.Labels = map[string]string{discoveryv1.LabelServiceName: pick(c, names...), "l": "v"}
 			m.Annotations = map[string]string{classAnnotation: pick(c, names...)}
 		},
@@ -137,10 +140,12 @@ func anyOf(fill *randfill.Filler) *randfill.Filler {
 		func(s *gatewayv1.Namespace, c randfill.Continue) { *s = gatewayv1.Namespace(pick(c, "one", "two", "")) },
 		func(s *gatewayv1.Group, c randfill.Continue) { *s = gatewayv1.Group(pick(c, "", gatewayv1.GroupName)) },
 		func(s *gatewayv1.Kind, c randfill.Continue) {
-			*s = gatewayv1.Kind(pick(c, kindService, kindGateway, kindListenerSet, kindSecret, kindConfigMap, kindHTTPRoute, ""))
+			*s = gatewayv1.Kind(pick(c, kindService, kindGateway, kindListenerSet, kindSecret, kindConfigMap,
+				kindHTTPRoute, ""))
 		},
 		func(s *gatewayv1.Hostname, c randfill.Continue) {
-			*s = gatewayv1.Hostname(pick(c, "a.example.com", "*.example.com", "*.com", "", "*", "A.example.com", "1.2.3.4", "\x00"))
+			*s = gatewayv1.Hostname(pick(c, "a.example.com", "*.example.com", "*.com", "", "*", "A.example.com",
+				"1.2.3.4", "\x00"))
 		},
 		func(s *gatewayv1.ProtocolType, c randfill.Continue) {
 			*s = gatewayv1.ProtocolType(pick(c, "HTTP", "HTTP", "HTTPS", "TCP", "UDP", "TLS", ""))
@@ -159,14 +164,16 @@ func anyOf(fill *randfill.Filler) *randfill.Filler {
 			*s = gatewayv1.PathMatchType(pick(c, "Exact", "PathPrefix", "RegularExpression", ""))
 		},
 		func(s *gatewayv1.HTTPRouteFilterType, c randfill.Continue) {
-			*s = gatewayv1.HTTPRouteFilterType(pick(c, "RequestMirror", "RequestRedirect", "URLRewrite", "ExtensionRef", "CORS", "ExternalAuth", ""))
+			*s = gatewayv1.HTTPRouteFilterType(pick(c, "RequestMirror", "RequestRedirect", "URLRewrite", "ExtensionRef",
+				"CORS", "ExternalAuth", ""))
 		},
 		func(s *gatewayv1.GRPCRouteFilterType, c randfill.Continue) {
 			*s = gatewayv1.GRPCRouteFilterType(pick(c, "RequestMirror", "RequestHeaderModifier", "ExtensionRef", ""))
 		},
 		func(s *corev1.Secret, c randfill.Continue) {
 			c.Fill(&s.ObjectMeta)
-			s.Type, s.Data = corev1.SecretTypeTLS, map[string][]byte{"tls.crt": []byte(certificate), "tls.key": []byte(key)}
+			s.Type, s.Data = corev1.SecretTypeTLS,
+				map[string][]byte{"tls.crt": []byte(certificate), "tls.key": []byte(key)}
 		},
 		func(s *corev1.ConfigMap, c randfill.Continue) {
 			c.Fill(&s.ObjectMeta)
@@ -183,7 +190,8 @@ func anyOf(fill *randfill.Filler) *randfill.Filler {
 			c.Fill(&s.IngressRuleValue)
 		},
 		func(s *networkingv1.IngressTLS, c randfill.Continue) {
-			*s = networkingv1.IngressTLS{Hosts: []string{pick(c, "a.example.com", "*.example.com", "")}, SecretName: pick(c, names...)}
+			*s = networkingv1.IngressTLS{Hosts: []string{pick(c, "a.example.com", "*.example.com", "")},
+				SecretName: pick(c, names...)}
 		},
 		func(s *networkingv1.IngressClassSpec, c randfill.Continue) {
 			s.Controller = pick(c, DefaultController, "example.com/other")

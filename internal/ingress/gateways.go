@@ -14,7 +14,8 @@ import (
 func (c *translation) classes() {
 	c.owned = map[string]bool{}
 	for _, class := range byAge(c.in.GatewayClasses) {
-		if string(class.Spec.ControllerName) != c.options.Controller || c.options.GatewayClass != "" && class.Name != c.options.GatewayClass {
+		if string(class.Spec.ControllerName) != c.options.Controller || c.options.GatewayClass != "" &&
+			class.Name != c.options.GatewayClass {
 			continue
 		}
 		var refused fault
@@ -29,7 +30,8 @@ func (c *translation) classes() {
 
 // gateways finds the Gateways that count, with their listeners, and decides which of these are served.
 func (c *translation) gateways() {
-	c.byGateway, c.bySet, c.taken = map[types.NamespacedName]*gateway{}, map[types.NamespacedName]*listenerSet{}, map[netip.Addr]bool{}
+	c.byGateway, c.bySet, c.taken = map[types.NamespacedName]*gateway{}, map[types.NamespacedName]*listenerSet{},
+		map[netip.Addr]bool{}
 	for _, one := range byAge(c.in.Gateways) {
 		if !c.owned[string(one.Spec.GatewayClassName)] {
 			continue
@@ -42,7 +44,8 @@ func (c *translation) gateways() {
 	for _, g := range c.served {
 		c.check(g)
 		for i := range g.Spec.Listeners {
-			g.listeners = append(g.listeners, c.newListener(g, nil, g.Spec.Listeners[i], fmt.Sprintf("spec.listeners[%d]", i)))
+			g.listeners = append(g.listeners,
+				c.newListener(g, nil, g.Spec.Listeners[i], fmt.Sprintf("spec.listeners[%d]", i)))
 		}
 		c.claim(g, g.listeners)
 	}
@@ -62,7 +65,8 @@ func (c *translation) check(g *gateway) {
 	}
 	if i := g.Spec.Infrastructure; i != nil && i.ParametersRef != nil {
 		refuse("spec.infrastructure.parametersRef", gatewayv1.GatewayReasonInvalidParameters,
-			fmt.Sprintf("the controller takes no parameters, and so no %s '%s'", i.ParametersRef.Kind, i.ParametersRef.Name))
+			fmt.Sprintf("the controller takes no parameters, and so no %s '%s'", i.ParametersRef.Kind,
+				i.ParametersRef.Name))
 	}
 	for i, a := range g.Spec.Addresses {
 		if t := or(a.Type, gatewayv1.IPAddressType); t != gatewayv1.IPAddressType {
@@ -71,7 +75,8 @@ func (c *translation) check(g *gateway) {
 		}
 	}
 	if t := g.Spec.TLS; t != nil && t.Backend != nil && t.Backend.ClientCertificateRef != nil {
-		certificate, f := c.certificate(referrer{kindGateway, g.Namespace}, t.Backend.ClientCertificateRef, string(gatewayv1.GatewayReasonInvalidClientCertificateRef))
+		certificate, f := c.certificate(referrer{kindGateway, g.Namespace}, t.Backend.ClientCertificateRef,
+			string(gatewayv1.GatewayReasonInvalidClientCertificateRef))
 		if f.is() {
 			g.unresolved = f
 			c.problem(kindGateway, g.Namespace, g.Name, "spec.tls.backend.clientCertificateRef", f.message)
@@ -89,7 +94,8 @@ func (c *translation) listenerSet(one *gatewayv1.ListenerSet) {
 	if or(p.Group, gatewayv1.GroupName) != gatewayv1.GroupName || or(p.Kind, kindGateway) != kindGateway {
 		return
 	}
-	g := c.byGateway[types.NamespacedName{Namespace: string(or(p.Namespace, gatewayv1.Namespace(one.Namespace))), Name: string(p.Name)}]
+	g := c.byGateway[types.NamespacedName{Namespace: string(or(p.Namespace, gatewayv1.Namespace(one.Namespace))),
+		Name: string(p.Name)}]
 	if g == nil {
 		return
 	}
@@ -104,14 +110,16 @@ func (c *translation) listenerSet(one *gatewayv1.ListenerSet) {
 	case !allowed.allows(&c.namespaces, g.Namespace, one.Namespace):
 		s.refused = fault{string(gatewayv1.ListenerSetReasonNotAllowed), fmt.Sprintf("the Gateway '%s/%s' allows no ListenerSets of the namespace '%s' (spec.allowedListeners)", g.Namespace, g.Name, one.Namespace)}
 	case g.refused.is():
-		s.refused = fault{string(gatewayv1.ListenerSetReasonParentNotAccepted), fmt.Sprintf("the Gateway '%s/%s' is not accepted: %s", g.Namespace, g.Name, g.refused.message)}
+		s.refused = fault{string(gatewayv1.ListenerSetReasonParentNotAccepted),
+			fmt.Sprintf("the Gateway '%s/%s' is not accepted: %s", g.Namespace, g.Name, g.refused.message)}
 	}
 	if s.refused.is() {
 		c.problem(kindListenerSet, one.Namespace, one.Name, "spec.parentRef", s.refused.message)
 		return
 	}
 	for i := range one.Spec.Listeners {
-		s.listeners = append(s.listeners, c.newListener(g, s, gatewayv1.Listener(one.Spec.Listeners[i]), fmt.Sprintf("spec.listeners[%d]", i)))
+		s.listeners = append(s.listeners, c.newListener(g, s, gatewayv1.Listener(one.Spec.Listeners[i]),
+			fmt.Sprintf("spec.listeners[%d]", i)))
 	}
 	c.claim(g, s.listeners)
 }
@@ -130,7 +138,8 @@ func (c *translation) open(g *gateway) {
 			section = l.set.Namespace + "/" + l.set.Name + "/" + section
 		}
 		c.out.Table.Listeners = append(c.out.Table.Listeners, routing.Listener{
-			Gateway: g.Namespace + "/" + g.Name, Section: section, Port: l.spec.Port, Addresses: g.addresses, Host: l.host, TLS: l.tls,
+			Gateway: g.Namespace + "/" + g.Name, Section: section, Port: l.spec.Port, Addresses: g.addresses,
+			Host: l.host, TLS: l.tls,
 		})
 		g.letsStrangersIn = g.letsStrangersIn || l.tls != nil && l.tls.LetsStrangersIn
 	}

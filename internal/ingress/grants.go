@@ -36,7 +36,8 @@ func (g grants) allow(from referrer, kind, namespace, name string) bool {
 
 func grantsFrom(g *gatewayv1.ReferenceGrant, from referrer) bool {
 	for _, f := range g.Spec.From {
-		if string(f.Group) == gatewayv1.GroupName && string(f.Kind) == from.kind && string(f.Namespace) == from.namespace {
+		if string(f.Group) == gatewayv1.GroupName && string(f.Kind) == from.kind &&
+			string(f.Namespace) == from.namespace {
 			return true
 		}
 	}
@@ -89,7 +90,8 @@ type namespaceRule struct {
 	selector labels.Selector // nil selects nothing
 }
 
-func ruleOf(from *gatewayv1.FromNamespaces, selector *metav1.LabelSelector, otherwise gatewayv1.FromNamespaces) namespaceRule {
+func ruleOf(from *gatewayv1.FromNamespaces, selector *metav1.LabelSelector,
+	otherwise gatewayv1.FromNamespaces) namespaceRule {
 	r := namespaceRule{from: or(from, otherwise)}
 	if r.from == gatewayv1.NamespacesFromSelector && selector != nil {
 		if s, err := metav1.LabelSelectorAsSelector(selector); err == nil {

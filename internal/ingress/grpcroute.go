@@ -23,7 +23,8 @@ func (c *translation) grpcRoute(o *gatewayv1.GRPCRoute) {
 	rules := make([]madeRule, 0, len(o.Spec.Rules))
 	for i := range o.Spec.Rules {
 		spec := &o.Spec.Rules[i]
-		if rule, ok := kind.read(r, ruleSpec[gatewayv1.GRPCRouteMatch, gatewayv1.GRPCRouteFilter, gatewayv1.GRPCBackendRef]{
+		if rule, ok := kind.read(r, ruleSpec[gatewayv1.GRPCRouteMatch, gatewayv1.GRPCRouteFilter,
+			gatewayv1.GRPCBackendRef]{
 			spec.Name, spec.Matches, spec.Filters, spec.BackendRefs, spec.SessionPersistence,
 		}, i); ok {
 			rules = append(rules, rule)
@@ -88,9 +89,11 @@ func (r *reading) grpcFilters(specs []gatewayv1.GRPCRouteFilter, path string) []
 		f, at := &specs[i], fmt.Sprintf("%s[%d]", path, i)
 		switch {
 		case f.Type == gatewayv1.GRPCRouteFilterRequestHeaderModifier && f.RequestHeaderModifier != nil:
-			all = append(all, r.edits(f.RequestHeaderModifier, at, func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Request: e} }))
+			all = append(all, r.edits(f.RequestHeaderModifier, at,
+				func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Request: e} }))
 		case f.Type == gatewayv1.GRPCRouteFilterResponseHeaderModifier && f.ResponseHeaderModifier != nil:
-			all = append(all, r.edits(f.ResponseHeaderModifier, at, func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Answer: e} }))
+			all = append(all, r.edits(f.ResponseHeaderModifier, at,
+				func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Answer: e} }))
 		case f.Type == gatewayv1.GRPCRouteFilterRequestMirror && f.RequestMirror != nil:
 			all = r.mirror(all, f.RequestMirror, at, true)
 		default:

@@ -120,21 +120,31 @@ func TestHostile(t *testing.T) {
 	}
 	toTheirs := `{backendRefs: [{name: app, namespace: infra, port: 80}]}`
 	for name, objects := range map[string]string{
-		"a route at the Gateway":                        route(`{name: gw, namespace: infra}`, "app.example.com", "{}"),
-		"a route at a listener by its name":             route(`{name: gw, namespace: infra, sectionName: own}`, "app.example.com", "{}"),
-		"a route at a listener for selected namespaces": route(`{name: gw, namespace: infra, sectionName: selected}`, "app.example.com, evil.example.com", "{}"),
-		"a route of a kind that is not allowed":         route(`{name: gw, namespace: infra, sectionName: calls}`, "app.example.com", "{}"),
-		"a Gateway for the host":                        strings.Replace(evilGateway, "port: 8000, protocol: HTTP", "port: 80, protocol: HTTP, hostname: app.example.com", 1) + route("{name: gw}", "app.example.com", "{}"),
-		"a Gateway of the port in another protocol":     strings.Replace(evilGateway, "port: 8000, protocol: HTTP", "port: 80, protocol: HTTPS, tls: {certificateRefs: [{name: tls, namespace: infra}]}", 1) + route("{name: gw}", "app.example.com", "{}"),
-		"a ListenerSet":                                 evilSet("hostname: other.example.com", "{name: gw, namespace: infra}"),
-		"a ListenerSet and a route":                     evilSet("hostname: app.example.com", "{name: gw, namespace: infra}") + route("{kind: ListenerSet, name: set}", "app.example.com", "{}"),
-		"a backend":                                     evilGateway + route("{name: gw}", "evil.com", toTheirs),
-		"a backend of a call":                           evilGateway + fmt.Sprintf(evilRoute, kindGRPCRoute, "{name: gw}", "evil.com", toTheirs),
-		"a backend, with a grant of its own":            evilGateway + route("{name: gw}", "evil.com", toTheirs) + fmt.Sprintf(grant, "evil", kindHTTPRoute, "evil", kindService, ""),
-		"a backend, with a grant for another namespace": evilGateway + route("{name: gw}", "evil.com", toTheirs) + fmt.Sprintf(grant, "infra", kindHTTPRoute, "other", kindService, ""),
-		"a backend, with a grant for another kind":      evilGateway + route("{name: gw}", "evil.com", toTheirs) + fmt.Sprintf(grant, "infra", kindGRPCRoute, "evil", kindService, ""),
-		"a backend, with a grant of another name":       evilGateway + route("{name: gw}", "evil.com", toTheirs) + fmt.Sprintf(grant, "infra", kindHTTPRoute, "evil", kindService, ", name: other"),
-		"a backend, with a grant of Secrets":            evilGateway + route("{name: gw}", "evil.com", toTheirs) + fmt.Sprintf(grant, "infra", kindHTTPRoute, "evil", kindSecret, ""),
+		"a route at the Gateway": route(`{name: gw, namespace: infra}`, "app.example.com", "{}"),
+		"a route at a listener by its name": route(`{name: gw, namespace: infra, sectionName: own}`,
+			"app.example.com", "{}"),
+		"a route at a listener for selected namespaces": route(`{name: gw, namespace: infra, sectionName: selected}`,
+			"app.example.com, evil.example.com", "{}"),
+		"a route of a kind that is not allowed": route(`{name: gw, namespace: infra, sectionName: calls}`,
+			"app.example.com", "{}"),
+		"a Gateway for the host": strings.Replace(evilGateway, "port: 8000, protocol: HTTP",
+			"port: 80, protocol: HTTP, hostname: app.example.com", 1) + route("{name: gw}", "app.example.com", "{}"),
+		"a Gateway of the port in another protocol": strings.Replace(evilGateway, "port: 8000, protocol: HTTP", "port: 80, protocol: HTTPS, tls: {certificateRefs: [{name: tls, namespace: infra}]}", 1) + route("{name: gw}", "app.example.com", "{}"),
+		"a ListenerSet": evilSet("hostname: other.example.com", "{name: gw, namespace: infra}"),
+		"a ListenerSet and a route": evilSet("hostname: app.example.com",
+			"{name: gw, namespace: infra}") + route("{kind: ListenerSet, name: set}", "app.example.com", "{}"),
+		"a backend":           evilGateway + route("{name: gw}", "evil.com", toTheirs),
+		"a backend of a call": evilGateway + fmt.Sprintf(evilRoute, kindGRPCRoute, "{name: gw}", "evil.com", toTheirs),
+		"a backend, with a grant of its own": evilGateway + route("{name: gw}", "evil.com", toTheirs) +
+			fmt.Sprintf(grant, "evil", kindHTTPRoute, "evil", kindService, ""),
+		"a backend, with a grant for another namespace": evilGateway + route("{name: gw}", "evil.com", toTheirs) +
+			fmt.Sprintf(grant, "infra", kindHTTPRoute, "other", kindService, ""),
+		"a backend, with a grant for another kind": evilGateway + route("{name: gw}", "evil.com", toTheirs) +
+			fmt.Sprintf(grant, "infra", kindGRPCRoute, "evil", kindService, ""),
+		"a backend, with a grant of another name": evilGateway + route("{name: gw}", "evil.com", toTheirs) +
+			fmt.Sprintf(grant, "infra", kindHTTPRoute, "evil", kindService, ", name: other"),
+		"a backend, with a grant of Secrets": evilGateway + route("{name: gw}", "evil.com", toTheirs) +
+			fmt.Sprintf(grant, "infra", kindHTTPRoute, "evil", kindSecret, ""),
 		"a mirror": evilGateway + route("{name: gw}", "evil.com",
 			`{filters: [{type: RequestMirror, requestMirror: {backendRef: {name: app, namespace: infra, port: 80}}}], backendRefs: [{name: app, namespace: infra, port: 80}]}`),
 		"a Service by the name of a host": evilGateway + route("{name: gw}", "evil.com", `{backendRefs: [{name: alias, port: 80}]}`) + `
@@ -162,10 +172,13 @@ spec:
   validation: {wellKnownCACertificates: System, hostname: evil.com}
 ---
 `,
-		"a Secret": strings.Replace(evilGateway, "protocol: HTTP", "protocol: HTTPS, tls: {certificateRefs: [{name: tls, namespace: infra}]}", 1),
-		"a Secret, with a grant for routes": strings.Replace(evilGateway, "protocol: HTTP", "protocol: HTTPS, tls: {certificateRefs: [{name: tls, namespace: infra}]}", 1) +
+		"a Secret": strings.Replace(evilGateway, "protocol: HTTP",
+			"protocol: HTTPS, tls: {certificateRefs: [{name: tls, namespace: infra}]}", 1),
+		"a Secret, with a grant for routes": strings.Replace(evilGateway, "protocol: HTTP",
+			"protocol: HTTPS, tls: {certificateRefs: [{name: tls, namespace: infra}]}", 1) +
 			fmt.Sprintf(grant, "infra", kindHTTPRoute, "evil", kindSecret, ""),
-		"a Secret in a ListenerSet, with the grant of its Gateway": evilSetOf("evil", "protocol: HTTPS, tls: {certificateRefs: [{name: tls, namespace: infra}]}") +
+		"a Secret in a ListenerSet, with the grant of its Gateway": evilSetOf("evil",
+			"protocol: HTTPS, tls: {certificateRefs: [{name: tls, namespace: infra}]}") +
 			fmt.Sprintf(grant, "infra", kindGateway, "evil", kindSecret, ""),
 		"a Secret to show to backends": strings.Replace(evilGateway, "  listeners:", "  tls: {backend: {clientCertificateRef: {name: tls, namespace: infra}}}\n  listeners:", 1) +
 			route("{name: gw}", "evil.com", `{backendRefs: [{name: sink, port: 443}]}`) + `
@@ -182,24 +195,28 @@ spec:
   validation: {wellKnownCACertificates: System, hostname: evil.com}
 ---
 `,
-		"an Ingress for the host":        evilIngress("shop.example.org", ""),
-		"an Ingress for a Gateway's":     evilIngress("app.example.com", ""),
-		"an Ingress, with a certificate": evilIngress("shop.example.org", "tls: [{hosts: [shop.example.org], secretName: tls}]"),
+		"an Ingress for the host":    evilIngress("shop.example.org", ""),
+		"an Ingress for a Gateway's": evilIngress("app.example.com", ""),
+		"an Ingress, with a certificate": evilIngress("shop.example.org",
+			"tls: [{hosts: [shop.example.org], secretName: tls}]"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := fmt.Sprintf(owned, certificate, key, certificate)
 			before := New(Options{Published: []string{"192.0.2.1"}}).Translate(objectsOf(t, []byte(text)), now).Table
-			after := New(Options{Published: []string{"192.0.2.1"}}).Translate(objectsOf(t, []byte(text+objects)), now).Table
+			after := New(Options{Published: []string{"192.0.2.1"}}).Translate(objectsOf(t, []byte(text+objects)),
+				now).Table
 			var theirs []string
 			for _, r := range after.Routes {
 				if r.Namespace != "evil" {
 					for _, a := range r.Attachments {
-						theirs = append(theirs, fmt.Sprint(r.Name, after.Listeners[a.Listener].Gateway, a.Host, after.Backends[r.Backends[0].Backend]))
+						theirs = append(theirs, fmt.Sprint(r.Name, after.Listeners[a.Listener].Gateway, a.Host,
+							after.Backends[r.Backends[0].Backend]))
 					}
 					continue
 				}
 				for _, a := range r.Attachments {
-					if strings.HasPrefix(after.Listeners[a.Listener].Gateway, "infra/") || slices.Contains([]string{"app.example.com", "shop.example.org"}, a.Host) {
+					if strings.HasPrefix(after.Listeners[a.Listener].Gateway, "infra/") ||
+						slices.Contains([]string{"app.example.com", "shop.example.org"}, a.Host) {
 						t.Errorf("its route takes requests for '%s' from %+v", a.Host, after.Listeners[a.Listener])
 					}
 				}
@@ -222,7 +239,8 @@ spec:
 			var were []string
 			for _, r := range before.Routes {
 				for _, a := range r.Attachments {
-					were = append(were, fmt.Sprint(r.Name, before.Listeners[a.Listener].Gateway, a.Host, before.Backends[r.Backends[0].Backend]))
+					were = append(were, fmt.Sprint(r.Name, before.Listeners[a.Listener].Gateway, a.Host,
+						before.Backends[r.Backends[0].Backend]))
 				}
 			}
 			if !slices.Equal(were, theirs) {
@@ -247,7 +265,8 @@ spec:
 
 // evilSetOf is a ListenerSet at a Gateway that allows it.
 func evilSetOf(namespace, listener string) string {
-	return strings.Replace(evilGateway, "  listeners:", "  allowedListeners: {namespaces: {from: Same}}\n  listeners:", 1) +
+	return strings.Replace(evilGateway, "  listeners:", "  allowedListeners: {namespaces: {from: Same}}\n  listeners:",
+		1) +
 		strings.Replace(evilSet("", "{name: gw, namespace: "+namespace+"}"), "protocol: HTTP, ", listener, 1)
 }
 
@@ -268,14 +287,18 @@ spec:
 // TestGranted: the leave that TestHostile lacks is enough.
 func TestGranted(t *testing.T) {
 	text := fmt.Sprintf(owned, certificate, key, certificate) +
-		strings.Replace(evilGateway, "protocol: HTTP", "protocol: HTTPS, tls: {certificateRefs: [{name: tls, namespace: infra}]}", 1) +
-		fmt.Sprintf(evilRoute, kindHTTPRoute, "{name: gw}", "evil.com", `{backendRefs: [{name: app, namespace: infra, port: 80}]}`) +
+		strings.Replace(evilGateway, "protocol: HTTP",
+			"protocol: HTTPS, tls: {certificateRefs: [{name: tls, namespace: infra}]}", 1) +
+		fmt.Sprintf(evilRoute, kindHTTPRoute, "{name: gw}", "evil.com",
+			`{backendRefs: [{name: app, namespace: infra, port: 80}]}`) +
 		fmt.Sprintf(grant, "infra", kindHTTPRoute, "evil", kindService, "") +
-		strings.Replace(fmt.Sprintf(grant, "infra", kindGateway, "evil", kindSecret, ", name: tls"), "name: g,", "name: g2,", 1)
+		strings.Replace(fmt.Sprintf(grant, "infra", kindGateway, "evil", kindSecret, ", name: tls"), "name: g,",
+			"name: g2,", 1)
 	table := New(Options{Published: []string{"192.0.2.1"}}).Translate(objectsOf(t, []byte(text)), now).Table
 	for _, r := range table.Routes {
 		if r.Namespace == "evil" {
-			if servers := table.Backends[r.Backends[0].Backend].Servers; !slices.Equal(servers, []string{"10.0.0.1:8080"}) || table.Listeners[r.Attachments[0].Listener].TLS == nil {
+			if servers := table.Backends[r.Backends[0].Backend].Servers; !slices.Equal(servers,
+				[]string{"10.0.0.1:8080"}) || table.Listeners[r.Attachments[0].Listener].TLS == nil {
 				t.Errorf("the route leads to %v", servers)
 			}
 			return

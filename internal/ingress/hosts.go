@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// intersection returns the hosts that two of them have in common, which is the narrower one: a name, "*." before the end
-// of names, or "" for all.
+// intersection returns the hosts that two of them have in common, which is the narrower one: a name, "*." before the
+// end of names, or "" for all.
 func intersection(a, b string) (host string, both bool) {
 	switch {
 	case a == b || b == "":

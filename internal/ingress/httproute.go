@@ -32,7 +32,8 @@ func (c *translation) httpRoute(o *gatewayv1.HTTPRoute) {
 	rules := make([]madeRule, 0, len(specs))
 	for i := range specs {
 		spec := &specs[i]
-		rule, ok := kind.read(r, ruleSpec[gatewayv1.HTTPRouteMatch, gatewayv1.HTTPRouteFilter, gatewayv1.HTTPBackendRef]{
+		rule, ok := kind.read(r, ruleSpec[gatewayv1.HTTPRouteMatch, gatewayv1.HTTPRouteFilter,
+			gatewayv1.HTTPBackendRef]{
 			spec.Name, spec.Matches, spec.Filters, spec.BackendRefs, spec.SessionPersistence,
 		}, i)
 		if !ok {
@@ -159,13 +160,16 @@ func (r *reading) httpFilters(specs []gatewayv1.HTTPRouteFilter, path string) []
 		f, at := &specs[i], fmt.Sprintf("%s[%d]", path, i)
 		switch {
 		case f.Type == gatewayv1.HTTPRouteFilterRequestHeaderModifier && f.RequestHeaderModifier != nil:
-			all = append(all, r.edits(f.RequestHeaderModifier, at, func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Request: e} }))
+			all = append(all, r.edits(f.RequestHeaderModifier, at,
+				func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Request: e} }))
 		case f.Type == gatewayv1.HTTPRouteFilterResponseHeaderModifier && f.ResponseHeaderModifier != nil:
-			all = append(all, r.edits(f.ResponseHeaderModifier, at, func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Answer: e} }))
+			all = append(all, r.edits(f.ResponseHeaderModifier, at,
+				func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Answer: e} }))
 		case f.Type == gatewayv1.HTTPRouteFilterRequestRedirect && f.RequestRedirect != nil:
 			all = append(all, routing.Filter{Redirect: redirect(f.RequestRedirect)})
 		case f.Type == gatewayv1.HTTPRouteFilterURLRewrite && f.URLRewrite != nil:
-			all = append(all, routing.Filter{Rewrite: &routing.Rewrite{Host: string(or(f.URLRewrite.Hostname, "")), Path: pathEdit(f.URLRewrite.Path)}})
+			all = append(all, routing.Filter{Rewrite: &routing.Rewrite{Host: string(or(f.URLRewrite.Hostname, "")),
+				Path: pathEdit(f.URLRewrite.Path)}})
 		case f.Type == gatewayv1.HTTPRouteFilterRequestMirror && f.RequestMirror != nil:
 			all = r.mirror(all, f.RequestMirror, at, false)
 		case f.Type == gatewayv1.HTTPRouteFilterCORS && f.CORS != nil:
@@ -205,7 +209,8 @@ func (r *reading) unknownFilter(kind string, ref *gatewayv1.LocalObjectReference
 }
 
 // mirror adds a filter that sends copies to a backend. Without the backend there are no copies, and requests go on.
-func (r *reading) mirror(all []routing.Filter, spec *gatewayv1.HTTPRequestMirrorFilter, path string, isHTTP2 bool) []routing.Filter {
+func (r *reading) mirror(all []routing.Filter, spec *gatewayv1.HTTPRequestMirrorFilter, path string,
+	isHTTP2 bool) []routing.Filter {
 	t := r.target(&spec.BackendRef, path+".requestMirror.backendRef", isHTTP2)
 	if t.fault != "" {
 		return all
@@ -221,8 +226,10 @@ func (r *reading) mirror(all []routing.Filter, spec *gatewayv1.HTTPRequestMirror
 	return append(all, routing.Filter{Mirror: m})
 }
 
-// edits translates edits of header lines, as a filter that filter makes. Those that are not allowed refuse the requests.
-func (r *reading) edits(f *gatewayv1.HTTPHeaderFilter, path string, filter func(*routing.HeaderEdits) routing.Filter) routing.Filter {
+// edits translates edits of header lines, as a filter that filter makes. Those that are not allowed refuse the
+// requests.
+func (r *reading) edits(f *gatewayv1.HTTPHeaderFilter, path string,
+	filter func(*routing.HeaderEdits) routing.Filter) routing.Filter {
 	e := &routing.HeaderEdits{Remove: f.Remove}
 	for _, h := range f.Set {
 		e.Set = append(e.Set, routing.Header{Name: string(h.Name), Value: h.Value})
@@ -245,7 +252,8 @@ func (r *reading) edits(f *gatewayv1.HTTPHeaderFilter, path string, filter func(
 
 func redirect(f *gatewayv1.HTTPRequestRedirectFilter) *routing.Redirect {
 	return &routing.Redirect{
-		Scheme: or(f.Scheme, ""), Host: string(or(f.Hostname, "")), Path: pathEdit(f.Path), Port: or(f.Port, 0), Code: or(f.StatusCode, http.StatusFound),
+		Scheme: or(f.Scheme, ""), Host: string(or(f.Hostname, "")), Path: pathEdit(f.Path), Port: or(f.Port, 0),
+		Code: or(f.StatusCode, http.StatusFound),
 	}
 }
 

@@ -37,7 +37,8 @@ func (t *Translator) Translate(in *Objects, now time.Time) *Outcome {
 	c := &translation{
 		Translator: t, in: in,
 		out: &Outcome{Table: &routing.Table{
-			Routes: make([]routing.Route, 0, typical), Backends: make([]routing.Backend, 0, min(typical, len(in.Services))),
+			Routes:   make([]routing.Route, 0, typical),
+			Backends: make([]routing.Backend, 0, min(typical, len(in.Services))),
 		}},
 		statuses: statuses{now: now, all: make([]Status, 0, typical)},
 		grants:   grantsOf(in.ReferenceGrants), namespaces: namespacesOf(in.Namespaces, t.options.AreOfFiles),
@@ -57,8 +58,8 @@ func (t *Translator) Translate(in *Objects, now time.Time) *Outcome {
 	return c.out
 }
 
-// Statuses returns what became of the objects. unserved has the listeners of the table that take no requests although they
-// are in force, by their names, and why.
+// Statuses returns what became of the objects. unserved has the listeners of the table that take no requests although
+// they are in force, by their names, and why.
 func (o *Outcome) Statuses(unserved map[string]string) []Status {
 	c := *o.translation
 	c.statuses.all = slices.Clip(c.statuses.all)

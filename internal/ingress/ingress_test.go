@@ -137,7 +137,8 @@ func show(o *Outcome) string {
 			fmt.Fprintf(&b, "  at %d %q\n", a.Listener, a.Host)
 		}
 		for _, m := range r.Matches {
-			fmt.Fprintf(&b, "  match %s %s%s%s%s\n", [...]string{"prefix", "exact", "expression"}[m.Path.Kind], m.Path.Value, given(" method ", m.Method), values(" header ", m.Headers), values(" query ", m.Query))
+			fmt.Fprintf(&b, "  match %s %s%s%s%s\n", [...]string{"prefix", "exact", "expression"}[m.Path.Kind],
+				m.Path.Value, given(" method ", m.Method), values(" header ", m.Headers), values(" query ", m.Query))
 		}
 		showFilters(&b, "  ", r.Filters)
 		if r.Timeout != 0 || r.AttemptTimeout != 0 {
@@ -157,7 +158,8 @@ func show(o *Outcome) string {
 			b.WriteString(" HTTP/2")
 		}
 		if k.TLS != nil {
-			fmt.Fprintf(&b, " TLS %s names %v CAs %v client %v", k.TLS.ServerName, k.TLS.Names, len(k.TLS.CAs) > 0, k.TLS.Client != nil)
+			fmt.Fprintf(&b, " TLS %s names %v CAs %v client %v", k.TLS.ServerName, k.TLS.Names, len(k.TLS.CAs) > 0,
+				k.TLS.Client != nil)
 		}
 		b.WriteString(given(" fault: ", k.Fault) + "\n")
 	}
@@ -171,8 +173,8 @@ func show(o *Outcome) string {
 	return b.String()
 }
 
-// TestUnserved: a listener that takes no requests is said in the conditions of its object, and of the Gateway once none does.
-// Its routes stay attached.
+// TestUnserved: a listener that takes no requests is said in the conditions of its object, and of the Gateway once none
+// does. Its routes stay attached.
 func TestUnserved(t *testing.T) {
 	out := New(Options{Published: []string{"192.0.2.1"}}).Translate(objectsOf(t, []byte(`
 {apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: ours}, spec: {controllerName: admission-gateway.io/gateway}}
@@ -214,7 +216,8 @@ spec:
 	}
 	one := said("ns/gw/b")
 	for _, want := range []string{
-		"  Accepted True ListenersNotValid (1): not accepted are the listeners 'b'\n", "  Programmed True Programmed (1)\n",
+		"  Accepted True ListenersNotValid (1): not accepted are the listeners 'b'\n",
+		"  Programmed True Programmed (1)\n",
 		"  listener b takes [HTTPRoute GRPCRoute] has 1\n    " + isClosed + "ns/gw/b is in use\n",
 		"    Programmed False Pending (1): ns/gw/b is in use\n",
 	} {
@@ -224,7 +227,8 @@ spec:
 	}
 	none := said("ns/gw/a", "ns/gw/b", "ns/gw/ns/more/c")
 	for _, want := range []string{
-		"  Programmed False AddressNotUsable (1): ns/gw/a is in use\n", "  Programmed False Pending (1): ns/gw/ns/more/c is in use\n",
+		"  Programmed False AddressNotUsable (1): ns/gw/a is in use\n",
+		"  Programmed False Pending (1): ns/gw/ns/more/c is in use\n",
 		"  Accepted True ListenersNotValid (1): some listeners are not accepted\n",
 	} {
 		if !strings.Contains(none, want) {
@@ -263,7 +267,8 @@ func showFilters(b *strings.Builder, indent string, all []routing.Filter) {
 		case f.Answer != nil:
 			fmt.Fprintf(b, "%sanswer %+v\n", indent, *f.Answer)
 		case f.Redirect != nil:
-			fmt.Fprintf(b, "%sredirect %s %s %d %d%s\n", indent, f.Redirect.Scheme, f.Redirect.Host, f.Redirect.Port, f.Redirect.Code, edit(f.Redirect.Path))
+			fmt.Fprintf(b, "%sredirect %s %s %d %d%s\n", indent, f.Redirect.Scheme, f.Redirect.Host, f.Redirect.Port,
+				f.Redirect.Code, edit(f.Redirect.Path))
 		case f.Rewrite != nil:
 			fmt.Fprintf(b, "%srewrite %s%s\n", indent, f.Rewrite.Host, edit(f.Rewrite.Path))
 		case f.Mirror != nil:
@@ -286,7 +291,8 @@ func edit(p *routing.PathEdit) string {
 func showStatus(b *strings.Builder, value any) {
 	conditions := func(indent string, all []metav1.Condition) {
 		for _, c := range all {
-			fmt.Fprintf(b, "%s%s %s %s (%d)%s\n", indent, c.Type, c.Status, c.Reason, c.ObservedGeneration, given(": ", c.Message))
+			fmt.Fprintf(b, "%s%s %s %s (%d)%s\n", indent, c.Type, c.Status, c.Reason, c.ObservedGeneration,
+				given(": ", c.Message))
 		}
 	}
 	kinds := func(all []gatewayv1.RouteGroupKind) (names []string) {
@@ -316,12 +322,14 @@ func showStatus(b *strings.Builder, value any) {
 		}
 	case *gatewayv1.RouteStatus:
 		for _, p := range v.Parents {
-			fmt.Fprintf(b, "  parent %s %s%s of %s\n", or(p.ParentRef.Kind, kindGateway), p.ParentRef.Name, given(" section ", string(or(p.ParentRef.SectionName, ""))), p.ControllerName)
+			fmt.Fprintf(b, "  parent %s %s%s of %s\n", or(p.ParentRef.Kind, kindGateway), p.ParentRef.Name,
+				given(" section ", string(or(p.ParentRef.SectionName, ""))), p.ControllerName)
 			conditions("    ", p.Conditions)
 		}
 	case *gatewayv1.PolicyStatus:
 		for _, a := range v.Ancestors {
-			fmt.Fprintf(b, "  ancestor %s/%s of %s\n", or(a.AncestorRef.Namespace, ""), a.AncestorRef.Name, a.ControllerName)
+			fmt.Fprintf(b, "  ancestor %s/%s of %s\n", or(a.AncestorRef.Namespace, ""), a.AncestorRef.Name,
+				a.ControllerName)
 			conditions("    ", a.Conditions)
 		}
 	case *networkingv1.IngressStatus:

@@ -26,16 +26,20 @@ func (c *translation) newListener(g *gateway, s *listenerSet, spec gatewayv1.Lis
 	case gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType:
 		c.kindsOf(l)
 	default:
-		l.refused = fault{string(gatewayv1.ListenerReasonUnsupportedProtocol), fmt.Sprintf("the protocol '%s' is not supported: only 'HTTP' and 'HTTPS' are", spec.Protocol)}
+		l.refused = fault{string(gatewayv1.ListenerReasonUnsupportedProtocol),
+			fmt.Sprintf("the protocol '%s' is not supported: only 'HTTP' and 'HTTPS' are", spec.Protocol)}
 		if a := spec.AllowedRoutes; a != nil && len(a.Kinds) > 0 {
-			l.unresolved = fault{string(gatewayv1.ListenerReasonInvalidRouteKinds), "no kind of route is supported for the protocol"}
+			l.unresolved = fault{string(gatewayv1.ListenerReasonInvalidRouteKinds),
+				"no kind of route is supported for the protocol"}
 		}
 	}
 	if problem := c.hostProblem(l.host); problem != "" && !l.refused.is() {
 		l.refused = fault{string(gatewayv1.ListenerReasonUnsupportedValue), problem}
 	}
 	if spec.Port < 1 || spec.Port > 65535 {
-		l.refused = first(l.refused, fault{string(gatewayv1.ListenerReasonPortUnavailable), fmt.Sprintf("%d is not the number of a port", spec.Port)})
+		l.refused = first(l.refused,
+			fault{string(gatewayv1.ListenerReasonPortUnavailable),
+				fmt.Sprintf("%d is not the number of a port", spec.Port)})
 	}
 	if spec.Protocol == gatewayv1.HTTPSProtocolType {
 		c.secure(l)
@@ -49,18 +53,22 @@ func (c *translation) kindsOf(l *listener) {
 	if a := l.spec.AllowedRoutes; a != nil && len(a.Kinds) > 0 {
 		for i, k := range a.Kinds {
 			if or(k.Group, group) != group || k.Kind != kindHTTPRoute && k.Kind != kindGRPCRoute {
-				l.unresolved = first(l.unresolved, fault{string(gatewayv1.ListenerReasonInvalidRouteKinds), fmt.Sprintf("the kind '%s' is not supported: only 'HTTPRoute' and 'GRPCRoute' are", k.Kind)})
+				l.unresolved = first(l.unresolved,
+					fault{string(gatewayv1.ListenerReasonInvalidRouteKinds),
+						fmt.Sprintf("the kind '%s' is not supported: only 'HTTPRoute' and 'GRPCRoute' are", k.Kind)})
 				c.listenerProblem(l, fmt.Sprintf(".allowedRoutes.kinds[%d]", i), l.unresolved.message)
 				continue
 			}
 			l.kinds = append(l.kinds, gatewayv1.RouteGroupKind{Group: &group, Kind: k.Kind})
 		}
 		if len(l.kinds) == 0 {
-			l.lacks = fault{string(gatewayv1.ListenerReasonInvalid), "the listener takes no kind of route that is supported"}
+			l.lacks = fault{string(gatewayv1.ListenerReasonInvalid),
+				"the listener takes no kind of route that is supported"}
 		}
 		return
 	}
-	l.kinds = append(l.kinds, gatewayv1.RouteGroupKind{Group: &group, Kind: kindHTTPRoute}, gatewayv1.RouteGroupKind{Group: &group, Kind: kindGRPCRoute})
+	l.kinds = append(l.kinds, gatewayv1.RouteGroupKind{Group: &group, Kind: kindHTTPRoute},
+		gatewayv1.RouteGroupKind{Group: &group, Kind: kindGRPCRoute})
 }
 
 // takes reports whether the listener takes routes of a kind.
@@ -106,7 +114,8 @@ func isHTTP(p gatewayv1.ProtocolType) bool {
 }
 
 // claim has listeners of one object take their ports. Of two within one Gateway that cannot be told apart neither is
-// served; a listener that comes after others, of an older object or of the Gateway whose ListenerSet it is in, gives way.
+// served; a listener that comes after others, of an older object or of the Gateway whose ListenerSet it is in, gives
+// way.
 func (c *translation) claim(g *gateway, all []*listener) {
 	for i, l := range all {
 		if f := c.conflictBefore(l); f.is() {
@@ -144,7 +153,8 @@ func (c *translation) claim(g *gateway, all []*listener) {
 func (c *translation) conflictBefore(l *listener) fault {
 	for _, h := range c.held {
 		if h.spec.Port == l.spec.Port && h.gateway.meets(l.gateway) {
-			if l.refused.is() && (l.set == nil || l.spec.Protocol == gatewayv1.UDPProtocolType || isHTTP(l.spec.Protocol)) {
+			if l.refused.is() && (l.set == nil || l.spec.Protocol == gatewayv1.UDPProtocolType ||
+				isHTTP(l.spec.Protocol)) {
 				continue
 			}
 			if f := conflictOf(l, h); f.is() {
@@ -163,13 +173,17 @@ func conflictOf(l, other *listener) fault {
 	name := string(other.spec.Name)
 	switch {
 	case l.spec.Protocol != other.spec.Protocol:
-		return fault{string(gatewayv1.ListenerReasonProtocolConflict), fmt.Sprintf("the listener '%s' of '%s/%s' has the port %d for the protocol '%s'", name, other.namespace(), other.owner(), l.spec.Port, other.spec.Protocol)}
+		return fault{string(gatewayv1.ListenerReasonProtocolConflict),
+			fmt.Sprintf("the listener '%s' of '%s/%s' has the port %d for the protocol '%s'", name, other.namespace(),
+				other.owner(), l.spec.Port, other.spec.Protocol)}
 	case l.host == other.host:
 		host := "all hosts"
 		if l.host != "" {
 			host = "the host '" + l.host + "'"
 		}
-		return fault{string(gatewayv1.ListenerReasonHostnameConflict), fmt.Sprintf("the listener '%s' of '%s/%s' has %s on the port %d", name, other.namespace(), other.owner(), host, l.spec.Port)}
+		return fault{string(gatewayv1.ListenerReasonHostnameConflict),
+			fmt.Sprintf("the listener '%s' of '%s/%s' has %s on the port %d", name, other.namespace(), other.owner(),
+				host, l.spec.Port)}
 	}
 	return fault{}
 }

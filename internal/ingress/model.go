@@ -63,8 +63,8 @@ func (c *translation) problem(kind, namespace, name, path, message string) {
 	c.out.Problems = append(c.out.Problems, Problem{kind, namespace, name, path, message})
 }
 
-// A Translator translates one snapshot after the other, and keeps what it has worked out of objects that did not change:
-// these have to be the same pointers then. It is for one goroutine at a time.
+// A Translator translates one snapshot after the other, and keeps what it has worked out of objects that did not
+// change: these have to be the same pointers then. It is for one goroutine at a time.
 type Translator struct {
 	options Options
 	pairs   kept[*corev1.Secret, pair]

@@ -20,7 +20,8 @@ const (
 	classAnnotation  = "kubernetes.io/ingress.class" // older than the field
 )
 
-// ingressListeners are the listeners of Ingresses, one for each host and protocol, which are made as Ingresses ask for them.
+// ingressListeners are the listeners of Ingresses, one for each host and protocol, which are made as Ingresses ask for
+// them.
 type ingressListeners struct {
 	addresses []netip.Addr
 	shown     []gatewayv1.GatewayStatusAddress
@@ -68,7 +69,8 @@ func (c *translation) ingresses() {
 		}
 		if !c.ofIngresses.IsValid() {
 			for _, i := range all {
-				c.problem(kindIngress, i.Namespace, i.Name, "", "all addresses of the controller's pool belong to Gateways")
+				c.problem(kindIngress, i.Namespace, i.Name, "",
+					"all addresses of the controller's pool belong to Gateways")
 			}
 			return
 		}
@@ -99,7 +101,8 @@ func (c *translation) ingress(l *ingressListeners, o *networkingv1.Ingress) {
 		}
 		if spec.HTTP == nil {
 			if o.Spec.DefaultBackend != nil {
-				r.ingressPath(attachments, strconv.Itoa(i), routing.PathMatch{Value: "/"}, o.Spec.DefaultBackend, "spec.defaultBackend")
+				r.ingressPath(attachments, strconv.Itoa(i), routing.PathMatch{Value: "/"}, o.Spec.DefaultBackend,
+					"spec.defaultBackend")
 			}
 			continue
 		}
@@ -126,7 +129,8 @@ func (c *translation) ingress(l *ingressListeners, o *networkingv1.Ingress) {
 	}
 	if o.Spec.DefaultBackend != nil {
 		if attachments := r.ingressHost(l, "", "spec.defaultBackend"); len(attachments) > 0 {
-			r.ingressPath(attachments, "default", routing.PathMatch{Value: "/"}, o.Spec.DefaultBackend, "spec.defaultBackend")
+			r.ingressPath(attachments, "default", routing.PathMatch{Value: "/"}, o.Spec.DefaultBackend,
+				"spec.defaultBackend")
 		}
 	}
 	c.statuses.ingress(o, l.shown)
@@ -186,7 +190,8 @@ func (r *reading) mayHave(l *ingressListeners, host, path string) bool {
 }
 
 // ingressListener opens a listener for a host; -1 if the port has one for the host, or another protocol, by a Gateway.
-func (r *reading) ingressListener(l *ingressListeners, host string, port int32, t *routing.ListenerTLS, path string) int {
+func (r *reading) ingressListener(l *ingressListeners, host string, port int32, t *routing.ListenerTLS,
+	path string) int {
 	protocol := gatewayv1.HTTPProtocolType
 	if t != nil {
 		protocol = gatewayv1.HTTPSProtocolType
@@ -201,7 +206,8 @@ func (r *reading) ingressListener(l *ingressListeners, host string, port int32, 
 		}
 	}
 	r.out.Table.Listeners = append(r.out.Table.Listeners, routing.Listener{
-		Gateway: kindIngress, Section: host + ":" + strconv.Itoa(int(port)), Port: port, Addresses: l.addresses, Host: host, TLS: t,
+		Gateway: kindIngress, Section: host + ":" + strconv.Itoa(int(port)), Port: port, Addresses: l.addresses,
+		Host: host, TLS: t,
 	})
 	return len(r.out.Table.Listeners) - 1
 }
@@ -213,7 +219,8 @@ func (r *reading) ingressTLS(l *ingressListeners, spec *networkingv1.IngressTLS,
 		r.problem(path+".secretName", "must name a Secret")
 		return
 	}
-	certificate, f := r.secret(types.NamespacedName{Namespace: r.object.GetNamespace(), Name: spec.SecretName}, "Invalid")
+	certificate, f := r.secret(types.NamespacedName{Namespace: r.object.GetNamespace(), Name: spec.SecretName},
+		"Invalid")
 	if f.is() {
 		r.problem(path+".secretName", f.message)
 		return
@@ -228,13 +235,15 @@ func (r *reading) ingressTLS(l *ingressListeners, spec *networkingv1.IngressTLS,
 			continue
 		}
 		if _, found := l.secure[host]; !found {
-			l.secure[host] = r.ingressListener(l, host, r.options.IngressTLSPort, &routing.ListenerTLS{Certificates: []routing.Certificate{*certificate}}, at)
+			l.secure[host] = r.ingressListener(l, host, r.options.IngressTLSPort,
+				&routing.ListenerTLS{Certificates: []routing.Certificate{*certificate}}, at)
 		}
 	}
 }
 
 // ingressPath puts a path of an Ingress into the table.
-func (r *reading) ingressPath(attachments []routing.Attachment, rule string, match routing.PathMatch, backend *networkingv1.IngressBackend, path string) {
+func (r *reading) ingressPath(attachments []routing.Attachment, rule string, match routing.PathMatch,
+	backend *networkingv1.IngressBackend, path string) {
 	if backend.Service == nil {
 		r.problem(path, "must name a Service: other resources are not supported")
 		return

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// byAge returns objects as the API orders them if they conflict: the oldest first, then by namespace and name, and then as
-// they came.
+// byAge returns objects as the API orders them if they conflict: the oldest first, then by namespace and name, and then
+// as they came.
 func byAge[T metav1.Object](all []T) []T {
 	type aged struct { // what is compared, read once: the order of many objects takes a dozen comparisons of each
 		created         time.Time
@@ -25,7 +25,8 @@ func byAge[T metav1.Object](all []T) []T {
 		order[i] = &keys[i]
 	}
 	slices.SortFunc(order, func(a, b *aged) int {
-		return cmp.Or(a.created.Compare(b.created), strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name), a.place-b.place)
+		return cmp.Or(a.created.Compare(b.created), strings.Compare(a.namespace, b.namespace),
+			strings.Compare(a.name, b.name), a.place-b.place)
 	})
 	sorted := make([]T, len(all))
 	for i, k := range order {

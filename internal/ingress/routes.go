@@ -74,7 +74,8 @@ func (r *reading) put(rule *madeRule, parents []attachedParent) {
 		one.Attachments = attachments
 		one.Backends = make([]routing.WeightedBackend, 0, len(rule.backends))
 		for _, b := range rule.backends {
-			one.Backends = append(one.Backends, routing.WeightedBackend{Backend: r.backend(b.target, client), Weight: b.weight, Filters: b.filters})
+			one.Backends = append(one.Backends, routing.WeightedBackend{Backend: r.backend(b.target, client),
+				Weight: b.weight, Filters: b.filters})
 		}
 		r.out.Table.Routes = append(r.out.Table.Routes, one)
 	}
@@ -83,7 +84,8 @@ func (r *reading) put(rule *madeRule, parents []attachedParent) {
 // appendAttachments adds the listeners that are open, each host once.
 func appendAttachments(to []routing.Attachment, takes []attachment) []routing.Attachment {
 	for _, a := range takes {
-		if one := (routing.Attachment{Listener: a.listener.index, Host: a.host}); a.listener.isOpen && !slices.Contains(to, one) {
+		if one := (routing.Attachment{Listener: a.listener.index, Host: a.host}); a.listener.isOpen &&
+			!slices.Contains(to, one) {
 			to = append(to, one)
 		}
 	}

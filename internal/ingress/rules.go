@@ -52,7 +52,8 @@ func (k *ruleKind[M, F, B]) read(r *reading, spec ruleSpec[M, F, B], i int) (m m
 		ref, filters := k.backend(&spec.backends[j])
 		path := fmt.Sprintf("%s.backendRefs[%d]", rulePath(i), j)
 		m.backends = append(m.backends, weighted{
-			r.target(&ref.BackendObjectReference, path, k.isHTTP2), max(or(ref.Weight, 1), 0), k.filters(filters, path+".filters"),
+			r.target(&ref.BackendObjectReference, path, k.isHTTP2), max(or(ref.Weight, 1), 0),
+			k.filters(filters, path+".filters"),
 		})
 	}
 	if spec.sessions != nil {

@@ -40,8 +40,8 @@ type Options struct {
 	Controller string
 	// GatewayClass is the only GatewayClass that counts; empty means all of the controller's.
 	GatewayClass string
-	// Pool has the addresses that Gateways may ask for, and of which each Gateway gets one of its own if it asks for none.
-	// Without a pool all Gateways share all addresses of the machine.
+	// Pool has the addresses that Gateways may ask for, and of which each Gateway gets one of its own if it asks for
+	// none. Without a pool all Gateways share all addresses of the machine.
 	Pool []netip.Prefix
 	// Published are the addresses, or the host names, by which clients reach Gateways that have none of the pool.
 	Published []string
@@ -49,8 +49,8 @@ type Options struct {
 	Service types.NamespacedName
 	// IngressPort and IngressTLSPort are the ports of Ingresses; 0 means 80 and 443.
 	IngressPort, IngressTLSPort int32
-	// AreOfFiles says that an operator has written the objects into files: a Service without EndpointSlices, or that is not
-	// among them, is reached by its name in DNS, and Gateways listen on the addresses that they ask for.
+	// AreOfFiles says that an operator has written the objects into files: a Service without EndpointSlices, or that is
+	// not among them, is reached by its name in DNS, and Gateways listen on the addresses that they ask for.
 	AreOfFiles bool
 }
 

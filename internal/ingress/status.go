@@ -18,17 +18,25 @@ func (s *statuses) add(kind string, o metav1.Object, value any, hasChanged bool)
 
 // The conditions that are the controller's own.
 var (
-	classConditions    = []string{string(gatewayv1.GatewayClassConditionStatusAccepted)}
-	gatewayConditions  = []string{string(gatewayv1.GatewayConditionAccepted), string(gatewayv1.GatewayConditionProgrammed), string(gatewayv1.GatewayConditionResolvedRefs), string(gatewayv1.GatewayConditionInsecureFrontendValidationMode)}
-	setConditions      = []string{string(gatewayv1.ListenerSetConditionAccepted), string(gatewayv1.ListenerSetConditionProgrammed)}
-	listenerConditions = []string{string(gatewayv1.ListenerConditionAccepted), string(gatewayv1.ListenerConditionConflicted), string(gatewayv1.ListenerConditionResolvedRefs), string(gatewayv1.ListenerConditionProgrammed), string(gatewayv1.ListenerConditionOverlappingTLSConfig)}
-	routeConditions    = []string{string(gatewayv1.RouteConditionAccepted), string(gatewayv1.RouteConditionResolvedRefs), string(gatewayv1.RouteConditionPartiallyInvalid)}
-	policyConditions   = []string{string(gatewayv1.PolicyConditionAccepted), string(gatewayv1.BackendTLSPolicyConditionResolvedRefs)}
+	classConditions   = []string{string(gatewayv1.GatewayClassConditionStatusAccepted)}
+	gatewayConditions = []string{string(gatewayv1.GatewayConditionAccepted),
+		string(gatewayv1.GatewayConditionProgrammed), string(gatewayv1.GatewayConditionResolvedRefs),
+		string(gatewayv1.GatewayConditionInsecureFrontendValidationMode)}
+	setConditions = []string{string(gatewayv1.ListenerSetConditionAccepted),
+		string(gatewayv1.ListenerSetConditionProgrammed)}
+	listenerConditions = []string{string(gatewayv1.ListenerConditionAccepted),
+		string(gatewayv1.ListenerConditionConflicted), string(gatewayv1.ListenerConditionResolvedRefs),
+		string(gatewayv1.ListenerConditionProgrammed), string(gatewayv1.ListenerConditionOverlappingTLSConfig)}
+	routeConditions = []string{string(gatewayv1.RouteConditionAccepted),
+		string(gatewayv1.RouteConditionResolvedRefs), string(gatewayv1.RouteConditionPartiallyInvalid)}
+	policyConditions = []string{string(gatewayv1.PolicyConditionAccepted),
+		string(gatewayv1.BackendTLSPolicyConditionResolvedRefs)}
 )
 
 // features are the names of the API's features that the gateway has, in the order of the alphabet.
 var features = []gatewayv1.FeatureName{
-	"BackendTLSPolicy", "BackendTLSPolicySANValidation", "GRPCRoute", "GRPCRouteNamedRouteRule", "Gateway", "GatewayAddressEmpty",
+	"BackendTLSPolicy", "BackendTLSPolicySANValidation", "GRPCRoute", "GRPCRouteNamedRouteRule", "Gateway",
+	"GatewayAddressEmpty",
 	"GatewayBackendClientCertificate", "GatewayFrontendClientCertificateValidation",
 	"GatewayFrontendClientCertificateValidationInsecureFallback", "GatewayHTTPListenerIsolation",
 	"GatewayHTTPSListenerDetectMisdirectedRequests", "GatewayPort8080", "GatewayStaticAddresses", "HTTPRoute",
@@ -50,7 +58,8 @@ func (s *statuses) class(o *gatewayv1.GatewayClass, refused fault) {
 	for _, f := range features {
 		v.SupportedFeatures = append(v.SupportedFeatures, gatewayv1.SupportedFeature{Name: f})
 	}
-	s.add(kindGatewayClass, o, &v, !sameConditions(v.Conditions, o.Status.Conditions) || !slices.Equal(v.SupportedFeatures, o.Status.SupportedFeatures))
+	s.add(kindGatewayClass, o, &v, !sameConditions(v.Conditions, o.Status.Conditions) ||
+		!slices.Equal(v.SupportedFeatures, o.Status.SupportedFeatures))
 }
 
 // report says what became of Gateways, ListenerSets and BackendTLSPolicies, once all routes are known.
@@ -74,7 +83,8 @@ func (c *translation) report(unserved map[string]string) {
 	for _, o := range c.in.BackendTLSPolicies {
 		for i := range o.Spec.TargetRefs {
 			ref := &o.Spec.TargetRefs[i]
-			for _, p := range c.policies[policyTarget{serviceName(o.Namespace, string(ref.Name)), string(or(ref.SectionName, ""))}] {
+			for _, p := range c.policies[policyTarget{serviceName(o.Namespace, string(ref.Name)),
+				string(or(ref.SectionName, ""))}] {
 				if p.BackendTLSPolicy == o && !slices.Contains(seen, p) {
 					seen = append(seen, p)
 				}
@@ -127,7 +137,8 @@ func (s *statuses) gateway(g *gateway) {
 		}
 	}
 	v.AttachedListenerSets = &attached
-	v.Conditions = merged(g.Status.Conditions, g.conditions(accepted, programmed, faulty, closed), gatewayConditions, g.Generation, s.now)
+	v.Conditions = merged(g.Status.Conditions, g.conditions(accepted, programmed, faulty, closed), gatewayConditions,
+		g.Generation, s.now)
 	s.add(kindGateway, g.Gateway, &v, !sameGatewayStatus(&v, &g.Status))
 }
 
@@ -140,7 +151,8 @@ func (g *gateway) conditions(accepted, programmed int, faulty []string, closed f
 	}
 	is := holds(gatewayv1.GatewayConditionAccepted, gatewayv1.GatewayReasonAccepted, refused)
 	if !refused.is() && len(faulty) > 0 {
-		is = isSo(gatewayv1.GatewayConditionAccepted, gatewayv1.GatewayReasonListenersNotValid, "not accepted are the listeners "+quote.Names(faulty))
+		is = isSo(gatewayv1.GatewayConditionAccepted, gatewayv1.GatewayReasonListenersNotValid,
+			"not accepted are the listeners "+quote.Names(faulty))
 	}
 	lacks := g.unaddressed
 	switch {
@@ -152,12 +164,14 @@ func (g *gateway) conditions(accepted, programmed int, faulty []string, closed f
 	case programmed == 0:
 		lacks = fault{string(gatewayv1.GatewayReasonInvalid), "no listener can be served"}
 	case len(g.shown) == 0:
-		lacks = fault{string(gatewayv1.GatewayReasonAddressNotAssigned), "the addresses by which clients reach the gateway are not known"}
+		lacks = fault{string(gatewayv1.GatewayReasonAddressNotAssigned),
+			"the addresses by which clients reach the gateway are not known"}
 	}
 	unresolved := g.unresolved
 	for _, l := range g.listeners {
 		if !unresolved.is() && l.unresolved.is() {
-			unresolved = fault{string(gatewayv1.GatewayReasonListenersNotResolved), "the listener '" + string(l.spec.Name) + "': " + l.unresolved.message}
+			unresolved = fault{string(gatewayv1.GatewayReasonListenersNotResolved), "the listener '" +
+				string(l.spec.Name) + "': " + l.unresolved.message}
 		}
 	}
 	all := []metav1.Condition{
@@ -166,7 +180,8 @@ func (g *gateway) conditions(accepted, programmed int, faulty []string, closed f
 		holds(gatewayv1.GatewayConditionResolvedRefs, gatewayv1.GatewayReasonResolvedRefs, unresolved),
 	}
 	if g.asksInsecurely() {
-		all = append(all, isSo(gatewayv1.GatewayConditionInsecureFrontendValidationMode, gatewayv1.GatewayReasonConfigurationChanged, "clients without a valid certificate are served"))
+		all = append(all, isSo(gatewayv1.GatewayConditionInsecureFrontendValidationMode,
+			gatewayv1.GatewayReasonConfigurationChanged, "clients without a valid certificate are served"))
 	}
 	return all
 }
@@ -180,7 +195,8 @@ func (g *gateway) asksInsecurely() bool {
 	isInsecure := func(v *gatewayv1.FrontendTLSValidation) bool {
 		return v != nil && v.Mode == gatewayv1.AllowInsecureFallback
 	}
-	return isInsecure(f.Default.Validation) || slices.ContainsFunc(f.PerPort, func(p gatewayv1.TLSPortConfig) bool { return isInsecure(p.TLS.Validation) })
+	return isInsecure(f.Default.Validation) ||
+		slices.ContainsFunc(f.PerPort, func(p gatewayv1.TLSPortConfig) bool { return isInsecure(p.TLS.Validation) })
 }
 
 // conditions are those of a listener.
@@ -212,7 +228,9 @@ func (l *listener) conditions() []metav1.Condition {
 		holds(gatewayv1.ListenerConditionProgrammed, gatewayv1.ListenerReasonProgrammed, lacks),
 	}
 	if len(l.overlaps) > 0 {
-		all = append(all, isSo(gatewayv1.ListenerConditionOverlappingTLSConfig, gatewayv1.ListenerReasonOverlappingHostnames, "the hosts overlap with those of the listeners "+quote.Names(l.overlaps)))
+		all = append(all, isSo(gatewayv1.ListenerConditionOverlappingTLSConfig,
+			gatewayv1.ListenerReasonOverlappingHostnames, "the hosts overlap with those of the listeners "+
+				quote.Names(l.overlaps)))
 	}
 	return all
 }
@@ -253,7 +271,8 @@ func (s *statuses) set(set *listenerSet) {
 	f := set.fault()
 	accepted := holds(gatewayv1.ListenerSetConditionAccepted, gatewayv1.ListenerSetReasonAccepted, f)
 	if !f.is() && !isWhole {
-		accepted = isSo(gatewayv1.ListenerSetConditionAccepted, gatewayv1.ListenerSetReasonListenersNotValid, "some listeners are not accepted")
+		accepted = isSo(gatewayv1.ListenerSetConditionAccepted, gatewayv1.ListenerSetReasonListenersNotValid,
+			"some listeners are not accepted")
 	}
 	lacks := f
 	if !f.is() && set.gateway.unaddressed.is() {
@@ -261,10 +280,16 @@ func (s *statuses) set(set *listenerSet) {
 	} else if !f.is() && programmed == 0 && closed.is() {
 		lacks = fault{string(gatewayv1.ListenerSetReasonPending), closed.message}
 	}
-	v.Conditions = merged(set.Status.Conditions, []metav1.Condition{accepted, holds(gatewayv1.ListenerSetConditionProgrammed, gatewayv1.ListenerSetReasonProgrammed, lacks)}, setConditions, set.Generation, s.now)
-	same := sameConditions(v.Conditions, set.Status.Conditions) && slices.EqualFunc(v.Listeners, set.Status.Listeners, func(a, b gatewayv1.ListenerEntryStatus) bool {
-		return a.Name == b.Name && a.AttachedRoutes == b.AttachedRoutes && sameConditions(a.Conditions, b.Conditions) && sameKinds(a.SupportedKinds, b.SupportedKinds)
-	})
+	v.Conditions = merged(set.Status.Conditions,
+		[]metav1.Condition{accepted,
+			holds(gatewayv1.ListenerSetConditionProgrammed, gatewayv1.ListenerSetReasonProgrammed, lacks)},
+		setConditions, set.Generation, s.now)
+	same := sameConditions(v.Conditions, set.Status.Conditions) && slices.EqualFunc(v.Listeners, set.Status.Listeners,
+		func(a, b gatewayv1.ListenerEntryStatus) bool {
+			return a.Name == b.Name && a.AttachedRoutes == b.AttachedRoutes &&
+				sameConditions(a.Conditions, b.Conditions) &&
+				sameKinds(a.SupportedKinds, b.SupportedKinds)
+		})
 	s.add(kindListenerSet, set.ListenerSet, &v, !same)
 }
 
@@ -281,7 +306,8 @@ func sameGatewayStatus(a, b *gatewayv1.GatewayStatus) bool {
 			return x.Value == y.Value && or(x.Type, gatewayv1.IPAddressType) == or(y.Type, gatewayv1.IPAddressType)
 		}) &&
 		slices.EqualFunc(a.Listeners, b.Listeners, func(x, y gatewayv1.ListenerStatus) bool {
-			return x.Name == y.Name && x.AttachedRoutes == y.AttachedRoutes && sameConditions(x.Conditions, y.Conditions) && sameKinds(x.SupportedKinds, y.SupportedKinds)
+			return x.Name == y.Name && x.AttachedRoutes == y.AttachedRoutes &&
+				sameConditions(x.Conditions, y.Conditions) && sameKinds(x.SupportedKinds, y.SupportedKinds)
 		})
 }
 
@@ -298,7 +324,8 @@ func (s *statuses) route(r *routeObject, controller string, parents []attachedPa
 	for i := range parents {
 		p := &parents[i]
 		ref := r.parents[p.index]
-		if slices.ContainsFunc(wanted[others:], func(w gatewayv1.RouteParentStatus) bool { return reflect.DeepEqual(w.ParentRef, ref) }) {
+		if slices.ContainsFunc(wanted[others:],
+			func(w gatewayv1.RouteParentStatus) bool { return reflect.DeepEqual(w.ParentRef, ref) }) {
 			continue // named twice
 		}
 		one := gatewayv1.RouteParentStatus{ParentRef: ref, ControllerName: gatewayv1.GatewayController(controller)}
@@ -313,7 +340,8 @@ func (s *statuses) route(r *routeObject, controller string, parents []attachedPa
 			holds(gatewayv1.RouteConditionResolvedRefs, gatewayv1.RouteReasonResolvedRefs, unresolved),
 		}
 		if partly.is() && !p.refused.is() {
-			conditions = append(conditions, isSo(gatewayv1.RouteConditionPartiallyInvalid, partly.reason, partly.message))
+			conditions = append(conditions, isSo(gatewayv1.RouteConditionPartiallyInvalid, partly.reason,
+				partly.message))
 		}
 		one.Conditions = merged(has, conditions, routeConditions, r.GetGeneration(), s.now)
 		wanted = append(wanted, one)
@@ -324,14 +352,16 @@ func (s *statuses) route(r *routeObject, controller string, parents []attachedPa
 	isSame = len(wanted) == len(r.status.Parents)
 	for i := 0; isSame && i < len(wanted); i++ {
 		h := &r.status.Parents[i]
-		isSame = h.ControllerName == wanted[i].ControllerName && sameParent(&h.ParentRef, &wanted[i].ParentRef) && sameConditions(h.Conditions, wanted[i].Conditions)
+		isSame = h.ControllerName == wanted[i].ControllerName && sameParent(&h.ParentRef, &wanted[i].ParentRef) &&
+			sameConditions(h.Conditions, wanted[i].Conditions)
 	}
 	s.add(r.kind, r.Object, &gatewayv1.RouteStatus{Parents: wanted}, !isSame)
 }
 
 // sameParent reports whether two references say the same in the same words, as the defaults of the API leave them.
 func sameParent(a, b *gatewayv1.ParentReference) bool {
-	return a.Name == b.Name && samePointed(a.Group, b.Group) && samePointed(a.Kind, b.Kind) && samePointed(a.Namespace, b.Namespace) &&
+	return a.Name == b.Name && samePointed(a.Group, b.Group) && samePointed(a.Kind, b.Kind) &&
+		samePointed(a.Namespace, b.Namespace) &&
 		samePointed(a.SectionName, b.SectionName) && samePointed(a.Port, b.Port)
 }
 
@@ -358,7 +388,8 @@ func (s *statuses) policy(p *tlsPolicy, controller string) {
 			break
 		}
 		namespace := gatewayv1.Namespace(g.Namespace)
-		ref := gatewayv1.ParentReference{Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(g.Name)}
+		ref := gatewayv1.ParentReference{Group: &group, Kind: &kind, Namespace: &namespace,
+			Name: gatewayv1.ObjectName(g.Name)}
 		one := gatewayv1.PolicyAncestorStatus{AncestorRef: ref, ControllerName: gatewayv1.GatewayController(controller)}
 		var has []metav1.Condition
 		for i := range p.Status.Ancestors {
@@ -368,7 +399,8 @@ func (s *statuses) policy(p *tlsPolicy, controller string) {
 		}
 		one.Conditions = merged(has, []metav1.Condition{
 			holds(gatewayv1.PolicyConditionAccepted, gatewayv1.PolicyReasonAccepted, refused),
-			holds(gatewayv1.BackendTLSPolicyConditionResolvedRefs, gatewayv1.BackendTLSPolicyReasonResolvedRefs, p.unresolved),
+			holds(gatewayv1.BackendTLSPolicyConditionResolvedRefs, gatewayv1.BackendTLSPolicyReasonResolvedRefs,
+				p.unresolved),
 		}, policyConditions, p.Generation, s.now)
 		wanted = append(wanted, one)
 	}
@@ -376,7 +408,8 @@ func (s *statuses) policy(p *tlsPolicy, controller string) {
 		wanted = []gatewayv1.PolicyAncestorStatus{} // the API requires a list
 	}
 	same := slices.EqualFunc(wanted, p.Status.Ancestors, func(a, b gatewayv1.PolicyAncestorStatus) bool {
-		return a.ControllerName == b.ControllerName && sameParent(&a.AncestorRef, &b.AncestorRef) && sameConditions(a.Conditions, b.Conditions)
+		return a.ControllerName == b.ControllerName && sameParent(&a.AncestorRef, &b.AncestorRef) &&
+			sameConditions(a.Conditions, b.Conditions)
 	})
 	s.add(kindBackendTLSPolicy, p.BackendTLSPolicy, &gatewayv1.PolicyStatus{Ancestors: wanted}, !same)
 }
@@ -391,8 +424,9 @@ func (s *statuses) ingress(o *networkingv1.Ingress, shown []gatewayv1.GatewaySta
 		}
 		v.LoadBalancer.Ingress = append(v.LoadBalancer.Ingress, one)
 	}
-	same := slices.EqualFunc(v.LoadBalancer.Ingress, o.Status.LoadBalancer.Ingress, func(a, b networkingv1.IngressLoadBalancerIngress) bool {
-		return a.IP == b.IP && a.Hostname == b.Hostname
-	})
+	same := slices.EqualFunc(v.LoadBalancer.Ingress, o.Status.LoadBalancer.Ingress,
+		func(a, b networkingv1.IngressLoadBalancerIngress) bool {
+			return a.IP == b.IP && a.Hostname == b.Hostname
+		})
 	s.add(kindIngress, o, &v, !same)
 }

@@ -37,13 +37,15 @@ func pairOf(s *corev1.Secret) pair {
 	return pair{certificate: &routing.Certificate{Chain: chain, Key: key}}
 }
 
-// certificate follows a reference to a Secret. A fault has the reason for references that lead nowhere, or RefNotPermitted,
-// which is the same word wherever the API has it.
-func (c *translation) certificate(from referrer, ref *gatewayv1.SecretObjectReference, invalid string) (*routing.Certificate, fault) {
+// certificate follows a reference to a Secret. A fault has the reason for references that lead nowhere, or
+// RefNotPermitted, which is the same word wherever the API has it.
+func (c *translation) certificate(from referrer, ref *gatewayv1.SecretObjectReference,
+	invalid string) (*routing.Certificate, fault) {
 	if or(ref.Group, "") != "" || or(ref.Kind, kindSecret) != kindSecret {
 		return nil, fault{invalid, fmt.Sprintf("the kind '%s' of the group '%s' is not supported: only the core kind 'Secret' is", or(ref.Kind, kindSecret), or(ref.Group, ""))}
 	}
-	name := types.NamespacedName{Namespace: string(or(ref.Namespace, gatewayv1.Namespace(from.namespace))), Name: string(ref.Name)}
+	name := types.NamespacedName{Namespace: string(or(ref.Namespace, gatewayv1.Namespace(from.namespace))),
+		Name: string(ref.Name)}
 	if !c.grants.allow(from, kindSecret, name.Namespace, name.Name) {
 		return nil, fault{string(gatewayv1.ListenerReasonRefNotPermitted), fmt.Sprintf("no ReferenceGrant in the namespace '%s' lets a %s of the namespace '%s' refer to the Secret '%s'", name.Namespace, from.kind, from.namespace, name.Name)}
 	}
@@ -114,7 +116,9 @@ func (c *translation) secure(l *listener) {
 	if spec := l.spec.TLS; spec != nil {
 		refs = spec.CertificateRefs
 		if m := or(spec.Mode, gatewayv1.TLSModeTerminate); m != gatewayv1.TLSModeTerminate && m != "" {
-			l.refused = first(l.refused, fault{string(gatewayv1.ListenerReasonUnsupportedValue), fmt.Sprintf("the mode '%s' of TLS is not supported: only 'Terminate' is", m)})
+			l.refused = first(l.refused,
+				fault{string(gatewayv1.ListenerReasonUnsupportedValue),
+					fmt.Sprintf("the mode '%s' of TLS is not supported: only 'Terminate' is", m)})
 		}
 	}
 	kind := kindGateway
@@ -122,7 +126,8 @@ func (c *translation) secure(l *listener) {
 		kind = kindListenerSet
 	}
 	for i := range refs {
-		certificate, f := c.certificate(referrer{kind, l.namespace()}, &refs[i], string(gatewayv1.ListenerReasonInvalidCertificateRef))
+		certificate, f := c.certificate(referrer{kind, l.namespace()}, &refs[i],
+			string(gatewayv1.ListenerReasonInvalidCertificateRef))
 		if f.is() {
 			l.unresolved = first(l.unresolved, f)
 			c.listenerProblem(l, fmt.Sprintf(".tls.certificateRefs[%d]", i), f.message)
@@ -131,11 +136,13 @@ func (c *translation) secure(l *listener) {
 		t.Certificates = append(t.Certificates, *certificate)
 	}
 	if len(refs) == 0 {
-		l.unresolved = first(l.unresolved, fault{string(gatewayv1.ListenerReasonInvalidCertificateRef), "the listener names no certificate"})
+		l.unresolved = first(l.unresolved, fault{string(gatewayv1.ListenerReasonInvalidCertificateRef),
+			"the listener names no certificate"})
 		c.listenerProblem(l, ".tls.certificateRefs", "the listener names no certificate")
 	}
 	if len(t.Certificates) == 0 {
-		l.lacks = first(l.lacks, fault{string(gatewayv1.ListenerReasonInvalid), "the listener has no certificate that can be used"})
+		l.lacks = first(l.lacks,
+			fault{string(gatewayv1.ListenerReasonInvalid), "the listener has no certificate that can be used"})
 	}
 	c.validateClients(l, t)
 	l.tls = t
@@ -166,7 +173,8 @@ func (c *translation) validateClients(l *listener, t *routing.ListenerTLS) {
 		t.ClientCAs = append(append(t.ClientCAs, bytes.TrimSpace(text)...), '\n')
 	}
 	if len(t.ClientCAs) == 0 {
-		l.refused = first(l.refused, fault{string(gatewayv1.ListenerReasonNoValidCACertificate), "no certificate of an authority of clients' certificates can be used"})
+		l.refused = first(l.refused, fault{string(gatewayv1.ListenerReasonNoValidCACertificate),
+			"no certificate of an authority of clients' certificates can be used"})
 	}
 	t.LetsStrangersIn = of.Mode == gatewayv1.AllowInsecureFallback
 }
@@ -175,7 +183,8 @@ func (c *translation) clientCA(g *gateway, ref *gatewayv1.ObjectReference) ([]by
 	if ref.Group != "" || ref.Kind != kindConfigMap {
 		return nil, fault{string(gatewayv1.ListenerReasonInvalidCACertificateKind), fmt.Sprintf("the kind '%s' of the group '%s' is not supported: only the core kind 'ConfigMap' is", ref.Kind, ref.Group)}
 	}
-	name := types.NamespacedName{Namespace: string(or(ref.Namespace, gatewayv1.Namespace(g.Namespace))), Name: string(ref.Name)}
+	name := types.NamespacedName{Namespace: string(or(ref.Namespace, gatewayv1.Namespace(g.Namespace))),
+		Name: string(ref.Name)}
 	if !c.grants.allow(referrer{kindGateway, g.Namespace}, kindConfigMap, name.Namespace, name.Name) {
 		return nil, fault{string(gatewayv1.ListenerReasonRefNotPermitted), fmt.Sprintf("no ReferenceGrant in the namespace '%s' lets a Gateway of the namespace '%s' refer to the ConfigMap '%s'", name.Namespace, g.Namespace, name.Name)}
 	}

@@ -1,5 +1,5 @@
-// Package linewriter writes whole lines to files and pipes: a write that the system takes only a part of leaves no part of a
-// line in a file.
+// Package linewriter writes whole lines to files and pipes: a write that the system takes only a part of leaves no part
+// of a line in a file.
 package linewriter
 
 import (
@@ -44,8 +44,8 @@ func (w *Writer) Write(lines []byte) (kept int, err error) {
 // errNotLast is the error of bytes that cannot be taken back, because they are not the last ones of a file.
 var errNotLast = errors.New("these are not the last bytes of a file")
 
-// retract takes the last bytes out of a file that this process wrote. If another process has appended since, or truncated
-// the file, they stay.
+// retract takes the last bytes out of a file that this process wrote. If another process has appended since, or
+// truncated the file, they stay.
 func retract(to io.Writer, bytes int64) error {
 	f, isFile := to.(*os.File)
 	if !isFile {

@@ -47,8 +47,8 @@ func TestPartOfLine(t *testing.T) {
 	}
 }
 
-// TestFullFile: on a full disk a file has whole lines at every moment, whether it is appended to or written from its start,
-// and nothing of what another process appended is lost.
+// TestFullFile: on a full disk a file has whole lines at every moment, whether it is appended to or written from its
+// start, and nothing of what another process appended is lost.
 func TestFullFile(t *testing.T) {
 	for name, flag := range map[string]int{"appended": os.O_APPEND, "written": 0} {
 		t.Run(name, func(t *testing.T) {

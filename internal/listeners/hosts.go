@@ -75,8 +75,8 @@ func (h *hosts) find(host []byte) *Listener {
 	return h.any
 }
 
-// plain appends a Host in lower case, without its port, the brackets of an address and the dot of the root. It is false for
-// one that is longer than names are.
+// plain appends a Host in lower case, without its port, the brackets of an address and the dot of the root. It is false
+// for one that is longer than names are.
 func plain(to, host []byte) ([]byte, bool) {
 	host = WithoutPort(host)
 	if len(host) > 1 && host[0] == '[' && host[len(host)-1] == ']' {

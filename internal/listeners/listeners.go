@@ -131,8 +131,9 @@ func (s *Set) add(l *Listener, address string) (conflict string) {
 	return ""
 }
 
-// guard keeps requests away that a listener elsewhere takes with certificates of clients: the listeners of the configuration
-// share their routes, so that a client without a certificate would get by another listener what it must not get.
+// guard keeps requests away that a listener elsewhere takes with certificates of clients: the listeners of the
+// configuration share their routes, so that a client without a certificate would get by another listener what it must
+// not get.
 func (at *Socket) guard(all []*Listener) {
 	at.taken = &at.own
 	if !at.all[0].isConfigured() {
@@ -166,7 +167,8 @@ func (s *Set) Addresses() []string { return s.addresses }
 // Socket returns the listeners of an address; nil if there are none.
 func (s *Set) Socket(address string) *Socket { return s.sockets[address] }
 
-// Keeps reports whether a connection may go on that has come to an address, and was made for a listener, which is nil without TLS.
+// Keeps reports whether a connection may go on that has come to an address, and was made for a listener, which is nil
+// without TLS.
 func (s *Set) Keeps(address string, made *Listener) bool {
 	at := s.sockets[address]
 	if at == nil {
@@ -192,14 +194,14 @@ func (at *Socket) HasTLS() bool { return at.all[0].TLS != nil }
 // Proxies are the peers that begin connections with the PROXY protocol; nil if none may.
 func (at *Socket) Proxies() []netip.Prefix { return at.all[0].Proxies }
 
-// ServesHalf reports whether a client that has closed its end of a connection may still wait for an answer: by HTTP/1.1,
-// before its request is read, a connection may be for any listener of the address.
+// ServesHalf reports whether a client that has closed its end of a connection may still wait for an answer: by
+// HTTP/1.1, before its request is read, a connection may be for any listener of the address.
 func (at *Socket) ServesHalf() bool { return slices.ContainsFunc(at.all, (*Listener).servesHalf) }
 
 func (l *Listener) servesHalf() bool { return l.ServesHalf }
 
-// Made returns the listener for which a connection is made whose client asks for a name by TLS; "" is none. It is nil if no
-// listener takes the name.
+// Made returns the listener for which a connection is made whose client asks for a name by TLS; "" is none. It is nil
+// if no listener takes the name.
 func (at *Socket) Made(name string) *Listener {
 	if name != "" {
 		return at.own.find([]byte(name))
@@ -222,8 +224,8 @@ const (
 	Unknown
 )
 
-// Take returns the listener of a request by its Host. Its connection has come to the socket of this Set or one before, was made
-// for a listener, which is nil without TLS, and asked for a name by TLS or not. It does not allocate.
+// Take returns the listener of a request by its Host. Its connection has come to the socket of this Set or one before,
+// was made for a listener, which is nil without TLS, and asked for a name by TLS or not. It does not allocate.
 func (s *Set) Take(at *Socket, made *Listener, hasName bool, host []byte) (*Listener, Taking) {
 	if at.set != s {
 		if at = s.sockets[at.address]; at == nil {

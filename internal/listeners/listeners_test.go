@@ -44,14 +44,16 @@ func took(s *Set, address, sni, host string) string {
 	return l.Name
 }
 
-// TestMisdirected has what Gateway API's conformance test of misdirected requests asks, and of isolated listeners of plain HTTP.
+// TestMisdirected has what Gateway API's conformance test of misdirected requests asks, and of isolated listeners of
+// plain HTTP.
 func TestMisdirected(t *testing.T) {
 	at := []string{":443"}
 	tls := mustSet(t,
 		&Listener{Name: "any", Routes: 1, Addresses: at, TLS: secured()},
 		&Listener{Name: "second", Routes: 2, Addresses: at, TLS: secured(), Hosts: []string{"second-example.org"}},
 		&Listener{Name: "wild", Routes: 3, Addresses: at, TLS: secured(), Hosts: []string{"*.wildcard.org"}},
-		&Listener{Name: "fourth", Routes: 4, Addresses: at, TLS: secured(), Hosts: []string{"fourth-example.wildcard.org"}},
+		&Listener{Name: "fourth", Routes: 4, Addresses: at, TLS: secured(),
+			Hosts: []string{"fourth-example.wildcard.org"}},
 	)
 	at = []string{":80"}
 	plain := mustSet(t,
@@ -97,10 +99,12 @@ func TestMisdirected(t *testing.T) {
 	}
 }
 
-// TestWithoutName: a client that asks for no name may ask for any host if that gives nothing away, as probes by address do.
+// TestWithoutName: a client that asks for no name may ask for any host if that gives nothing away, as probes by address
+// do.
 func TestWithoutName(t *testing.T) {
 	one := func(name, certificate, clients string, hosts ...string) *Listener {
-		return &Listener{Name: name, Addresses: []string{":443"}, TLS: secured(), Certificate: certificate, Clients: clients, Hosts: hosts}
+		return &Listener{Name: name, Addresses: []string{":443"}, TLS: secured(), Certificate: certificate,
+			Clients: clients, Hosts: hosts}
 	}
 	probed := one("elsewhere", "c", "Request")
 	probed.Addresses = []string{":8443"}
@@ -115,11 +119,16 @@ func TestWithoutName(t *testing.T) {
 		{"one listener with several certificates", mustSet(t, one("a", "", "")), "10.0.0.1", "a"},
 		{"one that asks for certificates", mustSet(t, one("a", "x", "Require")), "10.0.0.1", "a"},
 		{"two with one certificate", mustSet(t, one("a", "x", ""), one("b", "x", "", "b.example")), "b.example", "b"},
-		{"two with two certificates", mustSet(t, one("a", "x", ""), one("b", "y", "", "b.example")), "b.example", "421"},
-		{"two with several certificates", mustSet(t, one("a", "", ""), one("b", "", "", "b.example")), "b.example", "421"},
-		{"two, of which the other asks for certificates", mustSet(t, one("a", "x", ""), one("b", "x", "Request", "b.example")), "b.example", "421"},
-		{"two, of which the first asks for certificates", mustSet(t, one("a", "x", "Request"), one("b", "x", "", "b.example")), "b.example", "421"},
-		{"two, and one elsewhere asks for certificates", mustSet(t, one("a", "x", ""), one("b", "x", "", "b.example"), probed), "b.example", "421"},
+		{"two with two certificates", mustSet(t, one("a", "x", ""), one("b", "y", "", "b.example")), "b.example",
+			"421"},
+		{"two with several certificates", mustSet(t, one("a", "", ""), one("b", "", "", "b.example")), "b.example",
+			"421"},
+		{"two, of which the other asks for certificates",
+			mustSet(t, one("a", "x", ""), one("b", "x", "Request", "b.example")), "b.example", "421"},
+		{"two, of which the first asks for certificates",
+			mustSet(t, one("a", "x", "Request"), one("b", "x", "", "b.example")), "b.example", "421"},
+		{"two, and one elsewhere asks for certificates", mustSet(t, one("a", "x", ""), one("b", "x", "", "b.example"),
+			probed), "b.example", "421"},
 	} {
 		if got := took(c.set, ":443", "", c.host); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
@@ -127,8 +136,8 @@ func TestWithoutName(t *testing.T) {
 	}
 }
 
-// TestGuarded: no listener of the configuration serves the hosts of another one that asks for certificates of clients. Listeners
-// of a table have routes of their own.
+// TestGuarded: no listener of the configuration serves the hosts of another one that asks for certificates of clients.
+// Listeners of a table have routes of their own.
 func TestGuarded(t *testing.T) {
 	set := func(routes int) *Set {
 		n := func(i int) int { return routes * i }
@@ -136,8 +145,10 @@ func TestGuarded(t *testing.T) {
 			&Listener{Name: "plain", Routes: n(1), Addresses: []string{":80"}},
 			&Listener{Name: "to-https", Routes: n(2), Addresses: []string{":81"}, Redirect: &Redirect{308, 443}},
 			&Listener{Name: "tls", Routes: n(3), Addresses: []string{":443"}, TLS: secured()},
-			&Listener{Name: "named", Routes: n(4), Addresses: []string{":444"}, TLS: secured(), Hosts: []string{"safe.example", "x.example"}},
-			&Listener{Name: "safe", Routes: n(5), Addresses: []string{":8443"}, TLS: secured(), Hosts: []string{"safe.example", "*.safe.example"}, Clients: "Require"},
+			&Listener{Name: "named", Routes: n(4), Addresses: []string{":444"}, TLS: secured(),
+				Hosts: []string{"safe.example", "x.example"}},
+			&Listener{Name: "safe", Routes: n(5), Addresses: []string{":8443"}, TLS: secured(),
+				Hosts: []string{"safe.example", "*.safe.example"}, Clients: "Require"},
 		)
 	}
 	for _, c := range []struct{ address, sni, host, want, ofTable string }{
@@ -156,7 +167,8 @@ func TestGuarded(t *testing.T) {
 	} {
 		for routes, want := range []string{c.want, c.ofTable} {
 			if got := took(set(routes), c.address, c.sni, c.host); got != want {
-				t.Errorf("SNI %q and Host %q at %s, of a table %v: got %s, want %s", c.sni, c.host, c.address, routes > 0, got, want)
+				t.Errorf("SNI %q and Host %q at %s, of a table %v: got %s, want %s", c.sni, c.host, c.address,
+					routes > 0, got, want)
 			}
 		}
 	}
@@ -171,15 +183,20 @@ func TestNextSet(t *testing.T) {
 		want Taking
 		kept bool
 	}{
-		{"the same", &Listener{Name: "a", Addresses: []string{":443"}, TLS: secured(), Clients: "Request ca.crt"}, Taken, true},
-		{"another name", &Listener{Name: "b", Addresses: []string{":443"}, TLS: secured(), Clients: "Request ca.crt"}, Misdirected, false},
-		{"other certificates", &Listener{Name: "a", Addresses: []string{":443"}, TLS: secured(), Clients: "Require ca.crt"}, Misdirected, false},
+		{"the same", &Listener{Name: "a", Addresses: []string{":443"}, TLS: secured(), Clients: "Request ca.crt"},
+			Taken, true},
+		{"another name", &Listener{Name: "b", Addresses: []string{":443"}, TLS: secured(), Clients: "Request ca.crt"},
+			Misdirected, false},
+		{"other certificates", &Listener{Name: "a", Addresses: []string{":443"}, TLS: secured(),
+			Clients: "Require ca.crt"}, Misdirected, false},
 		{"no certificates", &Listener{Name: "a", Addresses: []string{":443"}, TLS: secured()}, Misdirected, false},
 		{"no TLS", &Listener{Name: "a", Addresses: []string{":443"}}, Misdirected, false},
-		{"another address", &Listener{Name: "a", Addresses: []string{":444"}, TLS: secured(), Clients: "Request ca.crt"}, Misdirected, false},
+		{"another address", &Listener{Name: "a", Addresses: []string{":444"}, TLS: secured(),
+			Clients: "Request ca.crt"}, Misdirected, false},
 	} {
 		s, before := mustSet(t, c.next), mustSet(t, made)
-		if _, got := s.Take(before.Socket(":443"), made, true, []byte("a.example")); got != c.want || s.Keeps(":443", made) != c.kept {
+		if _, got := s.Take(before.Socket(":443"), made, true, []byte("a.example")); got != c.want ||
+			s.Keeps(":443", made) != c.kept {
 			t.Errorf("%s: got %v, kept %v", c.name, got, s.Keeps(":443", made))
 		}
 	}
@@ -192,8 +209,10 @@ func TestNextSet(t *testing.T) {
 // TestShared: listeners that cannot share an address are named, and the first one takes the requests.
 func TestShared(t *testing.T) {
 	s, errs := New([]*Listener{
-		{Name: "a", Addresses: []string{":1"}}, {Name: "b", Addresses: []string{":1"}}, {Name: "c", Addresses: []string{":1"}, TLS: secured()},
-		{Name: "d", Addresses: []string{":1", ":2"}, Hosts: []string{"d.example", "*.d.example"}}, {Name: "e", Addresses: []string{":1"}, Hosts: []string{"*.d.example"}},
+		{Name: "a", Addresses: []string{":1"}}, {Name: "b", Addresses: []string{":1"}},
+		{Name: "c", Addresses: []string{":1"}, TLS: secured()},
+		{Name: "d", Addresses: []string{":1", ":2"}, Hosts: []string{"d.example", "*.d.example"}},
+		{Name: "e", Addresses: []string{":1"}, Hosts: []string{"*.d.example"}},
 	})
 	want := "[the listener 'b' cannot take the host '' on the address ':1': 'a' does " +
 		"the listener 'c' cannot share the address ':1' with 'a': one of them has TLS " +
@@ -213,7 +232,8 @@ func TestShared(t *testing.T) {
 
 // TestTakeDoesNotAllocate: each request asks.
 func TestTakeDoesNotAllocate(t *testing.T) {
-	s := mustSet(t, &Listener{Name: "a", Addresses: []string{":1"}, Hosts: []string{"*.example.com", "b.example.org"}}, &Listener{Name: "b", Addresses: []string{":1"}})
+	s := mustSet(t, &Listener{Name: "a", Addresses: []string{":1"}, Hosts: []string{"*.example.com", "b.example.org"}},
+		&Listener{Name: "b", Addresses: []string{":1"}})
 	at, host := s.Socket(":1"), []byte("Shop.a.example.com.:443")
 	if n := testing.AllocsPerRun(100, func() { s.Take(at, nil, false, host) }); n != 0 {
 		t.Errorf("Take allocates %v times", n)
@@ -229,7 +249,8 @@ func FuzzTake(f *testing.F) {
 		var all []*Listener
 		for i, name := range strings.Fields(names) {
 			end := strings.TrimPrefix(name, "*.")
-			if end == "" || strings.ToLower(name) != name || strings.Trim(end, ".[]") != end || strings.HasPrefix(end, "*") {
+			if end == "" || strings.ToLower(name) != name || strings.Trim(end, ".[]") != end ||
+				strings.HasPrefix(end, "*") {
 				continue // which no configuration has
 			}
 			all = append(all, &Listener{Name: fmt.Sprint(i), Addresses: []string{":1"}, Hosts: []string{name}})
@@ -242,7 +263,8 @@ func FuzzTake(f *testing.F) {
 		want, best := "404", -1
 		for _, l := range all {
 			n := -1
-			if end, isWildcard := strings.CutPrefix(l.Hosts[0], "*."); isWildcard && strings.HasSuffix(string(name), "."+end) {
+			if end, isWildcard := strings.CutPrefix(l.Hosts[0], "*."); isWildcard &&
+				strings.HasSuffix(string(name), "."+end) {
 				n = len(end)
 			} else if !isWildcard && l.Hosts[0] == string(name) {
 				n = 1000

@@ -15,7 +15,8 @@ const bodyName = "the body"
 var ErrLarge = errors.New("must be shorter, or JSON: YAML of so many items takes too much memory")
 
 // ReadBody makes JSON of the body of a request, which is one document of YAML and any object. It is read as strictly as
-// [Read] reads files, and without anchors, so that little of it cannot mean much. Errors are an [*Error], or [ErrLarge].
+// [Read] reads files, and without anchors, so that little of it cannot mean much. Errors are an [*Error], or
+// [ErrLarge].
 func ReadBody(data []byte) ([]byte, error) {
 	r := &reader{file: bodyName}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
@@ -44,7 +45,8 @@ func ReadBody(data []byte) ([]byte, error) {
 		line, msg := syntaxError(err, lines)
 		return nil, &Error{File: bodyName, Line: line, Msg: "must be valid YAML: " + msg}
 	}
-	t := &translator{reader: r, text: &text{json: make([]byte, 0, len(data)), bare: true}, lines: lines, dialect: bodyYAML}
+	t := &translator{reader: r, text: &text{json: make([]byte, 0, len(data)), bare: true}, lines: lines,
+		dialect: bodyYAML}
 	t.document(document)
 	for _, e := range r.errs {
 		if !e.Warning {

@@ -315,8 +315,8 @@ func suggestion(key string, known map[string]reflect.Type) string {
 	return Suggest(key, maps.Keys(known))
 }
 
-// Suggest returns the end of a message that proposes the known name that the author may have meant; "" if none is like it.
-// People get the first letter right, and leave units out, as in 'period' for 'periodSeconds'.
+// Suggest returns the end of a message that proposes the known name that the author may have meant; "" if none is like
+// it. People get the first letter right, and leave units out, as in 'period' for 'periodSeconds'.
 func Suggest(key string, known iter.Seq[string]) string {
 	const limit, minAbbreviation = 2, 4
 	best, bestScore := "", 2*limit+2

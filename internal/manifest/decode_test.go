@@ -78,7 +78,8 @@ func TestDecode(t *testing.T) {
 				"a.yaml:12: time: must be valid: parsing time \"soon\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"soon\" as \"2006\"\n" +
 				"a.yaml:13: either[0]: must be a string, not the number 1"},
 		{"a fraction for an integer", "count: 1.5\n", "a.yaml:3: count: must be an integer, not the number 1.5"},
-		{"an unknown field behind a type of its own", "either: {vlaue: a}\n", "a.yaml:3: either.vlaue: unknown field; did you mean `value`?"},
+		{"an unknown field behind a type of its own", "either: {vlaue: a}\n",
+			"a.yaml:3: either.vlaue: unknown field; did you mean `value`?"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -133,7 +134,8 @@ func TestDecodeWarnsOfUnknownFields(t *testing.T) {
 	}
 	var got sample
 	errs = Decoder{WarnUnknown: true}.Decode(objects[0], &got)
-	want := []*Error{{File: "a.yaml", Line: 3, Column: 20, Path: "items[0].vlaue", Msg: "unknown field; did you mean `value`?", Warning: true}}
+	want := []*Error{{File: "a.yaml", Line: 3, Column: 20, Path: "items[0].vlaue",
+		Msg: "unknown field; did you mean `value`?", Warning: true}}
 	if !reflect.DeepEqual(errs, want) || len(got.Items) != 1 || got.Items[0].Value != "a" {
 		t.Errorf("got %v, %+v", errs, got)
 	}

@@ -110,8 +110,8 @@ func (d *Draft) SetText(text string) {
 // Empty returns an empty object at the place of another one.
 func (d *Draft) Empty() *Draft { return &Draft{from: d.from, node: d.node, isOpen: true} }
 
-// With gives an object the contents of files, in this order, below a member of its own. Each has the name of its file as
-// the key. Paths in them begin there: see [Object.Where].
+// With gives an object the contents of files, in this order, below a member of its own. Each has the name of its file
+// as the key. Paths in them begin there: see [Object.Where].
 func (d *Draft) With(names []string, files map[string]*Draft) {
 	if len(names) == 0 {
 		return

@@ -62,7 +62,8 @@ func (e *expander) of(n *yaml.Node) expansion {
 	all := expansion{1, 6*len(n.Value) + 3}
 	for _, one := range n.Content {
 		if more := e.of(one); !e.isEndless {
-			all.values, all.bytes = min(all.values+more.values, 2*MaxValues), min(all.bytes+more.bytes, 2*maxExpandedBytes)
+			all.values, all.bytes = min(all.values+more.values, 2*MaxValues),
+				min(all.bytes+more.bytes, 2*maxExpandedBytes)
 		}
 	}
 	if n.Anchor != "" {

@@ -57,7 +57,8 @@ func ReadFile(name string) ([]*Object, []*Error) {
 	return Read(name, data)
 }
 
-// Read reads the objects in data, which is YAML, or JSON if the name ends in ".json" or as far as the content is. Documents that are empty are left out; a `kind: List` is replaced by its items.
+// Read reads the objects in data, which is YAML, or JSON if the name ends in ".json" or as far as the content is.
+// Documents that are empty are left out; a `kind: List` is replaced by its items.
 //
 // Objects without an error of their own are returned beside the errors of others. The name is used in messages only.
 func Read(name string, data []byte) ([]*Object, []*Error) { return ReadWithin(name, data, nil) }
@@ -115,8 +116,8 @@ func invalidUTF8(data []byte) (line int, ok bool) {
 	return line, false
 }
 
-// ReadFragment reads a file that an OpenAPI document refers to: one document, which may be any object or list and is read as
-// OpenAPI documents are. It has no kind. The name and the memory are those of [ReadWithin].
+// ReadFragment reads a file that an OpenAPI document refers to: one document, which may be any object or list and is
+// read as OpenAPI documents are. It has no kind. The name and the memory are those of [ReadWithin].
 func ReadFragment(name string, data []byte, memory document.Memory) (*Object, []*Error) {
 	r := &reader{file: name, held: held{memory: memory}, isFragment: true}
 	if r.read(name, data); r.failed == 0 && len(r.objects) != 1 {
@@ -141,11 +142,13 @@ type reader struct {
 
 func (r *reader) fail(at position, path, format string, args ...any) {
 	r.failed++
-	r.errs = append(r.errs, &Error{File: r.file, Line: at.line, Column: at.column, Path: path, Msg: fmt.Sprintf(format, args...)})
+	r.errs = append(r.errs, &Error{File: r.file, Line: at.line, Column: at.column, Path: path,
+		Msg: fmt.Sprintf(format, args...)})
 }
 
 func (r *reader) warn(at position, path, format string, args ...any) {
-	r.errs = append(r.errs, &Error{File: r.file, Line: at.line, Column: at.column, Path: path, Msg: fmt.Sprintf(format, args...), Warning: true})
+	r.errs = append(r.errs, &Error{File: r.file, Line: at.line, Column: at.column, Path: path,
+		Msg: fmt.Sprintf(format, args...), Warning: true})
 }
 
 // notReadable is the message about what is too odd for the strict reader of JSON, such as an exponent of ten digits.
@@ -187,7 +190,8 @@ func (r *reader) addFragment(t *text) {
 		r.fail(t.position(0), "", "takes more memory than is left of `limits.bodiesInFlightBytes`: split the file, or give the gateway more memory")
 	default:
 		p.keep()
-		r.objects = append(r.objects, &Object{File: r.file, Kind: "fragment", JSON: t.json, parsed: p, places: &t.positionTable})
+		r.objects = append(r.objects, &Object{File: r.file, Kind: "fragment", JSON: t.json, parsed: p,
+			places: &t.positionTable})
 	}
 }
 

@@ -7,8 +7,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// A parsed is the document of a JSON text. It takes several times the memory of the text, and most objects are read only
-// while they are loaded: the collector frees the document when it is not in use, and it is parsed again for the next reader.
+// A parsed is the document of a JSON text. It takes several times the memory of the text, and most objects are read
+// only while they are loaded: the collector frees the document when it is not in use, and it is parsed again for the
+// next reader.
 type parsed struct {
 	json []byte
 	kept *document.Document // if it is never freed

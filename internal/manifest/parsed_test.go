@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// TestDocumentAgain: the document of an object that the collector has freed is parsed again. Those of OpenAPI documents and
-// fragments, which may be large, stay.
+// TestDocumentAgain: the document of an object that the collector has freed is parsed again. Those of OpenAPI documents
+// and fragments, which may be large, stay.
 func TestDocumentAgain(t *testing.T) {
 	objects, errs := Read("a.yaml", []byte("apiVersion: v1\nkind: K\nmetadata: {name: n}\na: [1, {b: c}]\n---\nopenapi: 3.0.3\ninfo: {title: t}\n"))
 	part, more := ReadFragment("b.yaml", []byte("a: 1\n"), nil)

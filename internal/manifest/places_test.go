@@ -15,8 +15,10 @@ import (
 func FuzzPlaces(f *testing.F) {
 	const head = "apiVersion: v1\nkind: K\n"
 	for _, seed := range []string{
-		"a:\n  b: 1\n  c: [1,\n  2, {d: e}]\n", "a: &x {b: y,\n c: [n,\n d]}\nq: *x\nz: [*x, *x]\nw: *x\n", "a: &x\n- &y\n  b: c\n- *y\nd: *x\ne: *y\n",
-		"&k a: *k\n? b\n: c\n", "a: \"x\\u0001\\\"\"\n\"b\\\"c\": 1\nd: |\n  e\n  f\ng: {}\nh: []\n", "a: yes\nb: N\nc: 1.50\nd: ~\n",
+		"a:\n  b: 1\n  c: [1,\n  2, {d: e}]\n", "a: &x {b: y,\n c: [n,\n d]}\nq: *x\nz: [*x, *x]\nw: *x\n",
+		"a: &x\n- &y\n  b: c\n- *y\nd: *x\ne: *y\n",
+		"&k a: *k\n? b\n: c\n", "a: \"x\\u0001\\\"\"\n\"b\\\"c\": 1\nd: |\n  e\n  f\ng: {}\nh: []\n",
+		"a: yes\nb: N\nc: 1.50\nd: ~\n",
 	} {
 		f.Add(head + seed)
 	}
@@ -34,7 +36,8 @@ func FuzzPlaces(f *testing.F) {
 			t.Fatalf("as a body it is %s, in a file %s", body, o.JSON)
 		}
 		var doc yaml.Node
-		if looksLikeJSON([]byte(in)) || strings.Contains(in, "<<") || yaml.Unmarshal(bytes.TrimPrefix([]byte(in), []byte("\xef\xbb\xbf")), &doc) != nil {
+		if looksLikeJSON([]byte(in)) || strings.Contains(in, "<<") ||
+			yaml.Unmarshal(bytes.TrimPrefix([]byte(in), []byte("\xef\xbb\xbf")), &doc) != nil {
 			return
 		}
 		samePositions(t, o, o.Document().Root(), doc.Content[0], positionOf(doc.Content[0]))
@@ -77,16 +80,19 @@ func TestPlaces(t *testing.T) {
 		"a number that no reader can hold": {"a.json", `{"a":[1e999]}`, "a.json:1: a[0]: must be valid JSON: numbers must be within the range of a double"},
 		"such an exponent in YAML":         {"a.yaml", "apiVersion: v1\nkind: K\n\na: 1e-9999999999\n", "a.yaml:1: must be an object that can be read in one way only: a: exponents must be less than or equal to 9 digits long at offset 37"},
 		"a member without a comma":         {"a.json", `{"x":{"a":{"b":[1,"\"]"]} "c":2}}`, `a.json:1: x.a: must be valid JSON: a member must be followed by ',' or '}', not '"'`},
-		"NUL in a key":                     {"a.yaml", "apiVersion: v1\nkind: K\na: {\"b\\0\": 1}\n", "a.yaml:3: a: must not have a key with the character U+0000"},
-		"a merge with NUL in a key":        {"a.yaml", "apiVersion: v1\nkind: K\n<<: {\"b\\0\": 1}\n", "a.yaml:3: must not have a key with the character U+0000"},
-		"a list of a type":                 {"a.yaml", "apiVersion: v1\nkind: KList\nitems:\n- metadata: {}\n  a: 1\n- metadata: {}\n  kind: 1\n", `{"apiVersion":"v1","kind":"K","metadata":{},"a":1}` + "\na.yaml:7: items[1].kind: must be a string"},
+		"NUL in a key": {"a.yaml", "apiVersion: v1\nkind: K\na: {\"b\\0\": 1}\n",
+			"a.yaml:3: a: must not have a key with the character U+0000"},
+		"a merge with NUL in a key": {"a.yaml", "apiVersion: v1\nkind: K\n<<: {\"b\\0\": 1}\n",
+			"a.yaml:3: must not have a key with the character U+0000"},
+		"a list of a type": {"a.yaml", "apiVersion: v1\nkind: KList\nitems:\n- metadata: {}\n  a: 1\n- metadata: {}\n  kind: 1\n", `{"apiVersion":"v1","kind":"K","metadata":{},"a":1}` + "\na.yaml:7: items[1].kind: must be a string"},
 	} {
 		if got := read(c.file, c.in); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
-	objects, errs := Read("a.yaml", []byte("apiVersion: v1\nkind: KList\nitems:\n- metadata: {name: a}\n  a:\n    b: 1\n"+
-		"- &x\n  metadata: {name: b}\n  c: {d: 1,\n    e: [1,\n    2]}\n- *x\n"))
+	objects, errs := Read("a.yaml",
+		[]byte("apiVersion: v1\nkind: KList\nitems:\n- metadata: {name: a}\n  a:\n    b: 1\n"+
+			"- &x\n  metadata: {name: b}\n  c: {d: 1,\n    e: [1,\n    2]}\n- *x\n"))
 	if len(errs) > 0 || len(objects) != 3 {
 		t.Fatal(objects, errs)
 	}
@@ -96,7 +102,8 @@ func TestPlaces(t *testing.T) {
 		{"": {12, 3}, "metadata": {8, 3}, "c.e[1]": {11, 5}},
 	} {
 		for path, at := range want {
-			if got := objects[i].Where(path); (position{got.Line, got.Column}) != at || objects[i].Line(path) != at.line {
+			if got := objects[i].Where(path); (position{got.Line, got.Column}) != at ||
+				objects[i].Line(path) != at.line {
 				t.Errorf("item %d, %s: got %d:%d, want %v", i, path, got.Line, got.Column, at)
 			}
 		}
@@ -107,7 +114,8 @@ func TestPlaces(t *testing.T) {
 // begins where the table says.
 func FuzzPositions(f *testing.F) {
 	for _, seed := range []string{
-		`{"apiVersion":"v1","kind":"K","ä":{"b":[1,2,{"c":"\u00e4"}],"d":1}}`, "{\n  \"kind\" : \"K\",\r\n\t\"a\": [1,\n2 , 3]\n}", `  {"kind":"K"} {"kind":"\ud83d\ude00","b":[[],{}]}`,
+		`{"apiVersion":"v1","kind":"K","ä":{"b":[1,2,{"c":"\u00e4"}],"d":1}}`,
+		"{\n  \"kind\" : \"K\",\r\n\t\"a\": [1,\n2 , 3]\n}", `  {"kind":"K"} {"kind":"\ud83d\ude00","b":[[],{}]}`,
 		"{\"kind\":\"" + strings.Repeat("€", 20000) + "\",\"b\":1,\n\"c\": 2}",
 	} {
 		f.Add(seed)
@@ -127,7 +135,8 @@ func FuzzPositions(f *testing.F) {
 		same = func(a, b document.Node) {
 			offset, _ := b.Offset()
 			before := in[:offset]
-			want := position{1 + strings.Count(before, "\n"), 1 + len([]rune(before[strings.LastIndexByte(before, '\n')+1:]))}
+			want := position{1 + strings.Count(before, "\n"),
+				1 + len([]rune(before[strings.LastIndexByte(before, '\n')+1:]))}
 			if got := r.objects[0].position(a); got != want && b.Parent().Valid() {
 				t.Fatalf("%s of %s: got %v, want %v", b.Path(), in, got, want)
 			}
@@ -142,7 +151,8 @@ func FuzzPositions(f *testing.F) {
 
 // Members that a '<<' brings are written twice, so that what is overridden is bounded too.
 func TestMergesAreBounded(t *testing.T) {
-	text := "apiVersion: v1\nkind: K\ns: &s " + strings.Repeat("x", 1<<20) + "\nl: &l [" + strings.Repeat("*s,", 9) + "]\nm:\n" + strings.Repeat("- {<<: {k: *l}, k: 1}\n", 20)
+	text := "apiVersion: v1\nkind: K\ns: &s " + strings.Repeat("x", 1<<20) + "\nl: &l [" + strings.Repeat("*s,", 9) +
+		"]\nm:\n" + strings.Repeat("- {<<: {k: *l}, k: 1}\n", 20)
 	_, errs := Read("a.yaml", []byte(text))
 	if len(errs) != 1 || errs[0].Error() != "a.yaml:15: m[9]: must mean at most 33554432 bytes of JSON, its aliases replaced" {
 		t.Errorf("%.300v", errs)

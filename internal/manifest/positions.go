@@ -33,8 +33,8 @@ type mark struct{ offset, line, column uint32 }
 // markEvery is how many bytes of JSON without a mark are looked through at most.
 const markEvery = 1 << 14
 
-// follows returns the position of what begins at an offset of the JSON, if the file has the characters of the JSON from the
-// mark on.
+// follows returns the position of what begins at an offset of the JSON, if the file has the characters of the JSON from
+// the mark on.
 func (m mark) follows(json []byte, offset int) position {
 	return position{int(m.line), int(m.column) + utf8.RuneCount(json[m.offset:offset])}
 }

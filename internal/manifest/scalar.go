@@ -42,7 +42,8 @@ func (t *translator) scalar(n *yaml.Node, path string) (s scalar, ok bool) {
 		is = "!!str" // 'yes' and 'on' are words
 	}
 	if is == outOfRange {
-		t.fail(positionOf(n), path, "must not be the number '%s', which is too large; a string must be in quotes", n.Value)
+		t.fail(positionOf(n), path, "must not be the number '%s', which is too large; a string must be in quotes",
+			n.Value)
 		return s, false
 	}
 	if tag != "" && tag != is && !(tag == "!!float" && is == "!!int") {

@@ -20,9 +20,12 @@ import (
 func FuzzRead(f *testing.F) {
 	const head = "apiVersion: v1\nkind: K\n"
 	for _, seed := range []string{
-		"a: 1", "a: yes\nb: 'no'\nc: |\n  x\n  y\n", "a: &x {b: [1, 2.50, 0x1F]}\nc: *x\nd: {<<: *x, e: 1}\n", "a: ! 5\nb: !!str 5\nc: & a",
-		"a: 18446744073709551617\nb: 1_000\nc: +1.50e+3\nd: -0\ne: 0777", "a: \"\\u263a\\x41\\\n  b\"", "- a\n- b", "a: 'it''s'\nb: >-\n  folded\n\n  text\n",
-		"? a\n: b", "a: [a, [b], {c: d}]", "a:\n- b\n-\n  - c\n", "# c\na: b # d\n", "a: 2024-01-01\nb: ~\nc:\n", "a: !!float 3\n", "<<: {a: 1}\n<<: [{b: 1}, {b: 2}]\n", "&a x: *a\n", "a: \t1\n", "a: 070000000000080001\n",
+		"a: 1", "a: yes\nb: 'no'\nc: |\n  x\n  y\n", "a: &x {b: [1, 2.50, 0x1F]}\nc: *x\nd: {<<: *x, e: 1}\n",
+		"a: ! 5\nb: !!str 5\nc: & a",
+		"a: 18446744073709551617\nb: 1_000\nc: +1.50e+3\nd: -0\ne: 0777", "a: \"\\u263a\\x41\\\n  b\"", "- a\n- b",
+		"a: 'it''s'\nb: >-\n  folded\n\n  text\n",
+		"? a\n: b", "a: [a, [b], {c: d}]", "a:\n- b\n-\n  - c\n", "# c\na: b # d\n", "a: 2024-01-01\nb: ~\nc:\n",
+		"a: !!float 3\n", "<<: {a: 1}\n<<: [{b: 1}, {b: 2}]\n", "&a x: *a\n", "a: \t1\n", "a: 070000000000080001\n",
 		"a: &b c: d", "---\na: 1\n...\n", "%YAML 1.1\n---\na: 1\n", "\"\\ud83d\\ude00\": 1", "{\"a\": \"\\/\"}",
 	} {
 		f.Add(head + seed)
@@ -83,7 +86,8 @@ func refused(errs []*Error) bool {
 // moreDocuments reports whether the stream may hold more than the one document that
 // sigs.k8s.io/yaml reads.
 func moreDocuments(in string) bool {
-	return strings.Contains(in, "---") || strings.Contains(in, "...") || strings.Contains(in, "}{") || strings.Contains(in, "List")
+	return strings.Contains(in, "---") || strings.Contains(in, "...") || strings.Contains(in, "}{") ||
+		strings.Contains(in, "List")
 }
 
 func compare(t *testing.T, o *Object, in []byte) {
@@ -147,7 +151,8 @@ func same(ours, theirs any) bool {
 		a, errA := ours.Float64()
 		b, errB := number.Float64()
 		_, isInt := new(big.Int).SetString(number.String(), 10)
-		isExact := strconv.FormatFloat(a, 'f', -1, 64) != ours.String() // if theirs is a double, as of 070000000000080001
+		// if theirs is a double, as of 070000000000080001
+		isExact := strconv.FormatFloat(a, 'f', -1, 64) != ours.String()
 		return errA == nil && errB == nil && a == b && (!isInt || isExact || a >= 1<<63 || a <= -1<<63)
 	default:
 		return reflect.DeepEqual(ours, theirs)
@@ -164,7 +169,8 @@ func TestRealFiles(t *testing.T) {
 		t.Skipf("the recorded suites are not here: set SUITES_DIR (%v)", err)
 	}
 	files, objects := 0, 0
-	for _, dir := range []string{"cases/policies", "data/gateway-api", "data/cert-manager", "data/kubescape-cel", "data/gatekeeper-library"} {
+	for _, dir := range []string{"cases/policies", "data/gateway-api", "data/cert-manager", "data/kubescape-cel",
+		"data/gatekeeper-library"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(name string, entry os.DirEntry, err error) error {
 			if err != nil {
 				return err

@@ -25,13 +25,15 @@ func (r *reader) readJSON(data []byte) {
 	}
 }
 
-// readByContent reads JSON objects up to the first value that is not JSON, and all from there on as YAML, as kubectl does. JSON
-// may hold what YAML's scanner does not take (surrogate pairs, very long keys), and YAML in braces is not JSON.
+// readByContent reads JSON objects up to the first value that is not JSON, and all from there on as YAML, as kubectl
+// does. JSON may hold what YAML's scanner does not take (surrogate pairs, very long keys), and YAML in braces is not
+// JSON.
 func (r *reader) readByContent(data []byte) {
 	s := jsonStream{data: data, position: position{1, 1}}
 	for s.more() {
 		if err := r.nextJSON(&s); err != nil {
-			r.readYAML(append(bytes.Repeat([]byte("\n"), s.line-1), data[s.at:]...)) // lines count from the file's beginning
+			// lines count from the file's beginning
+			r.readYAML(append(bytes.Repeat([]byte("\n"), s.line-1), data[s.at:]...))
 			return
 		}
 	}
@@ -76,7 +78,8 @@ func (r *reader) nextJSON(s *jsonStream) error {
 	if err != nil {
 		return err
 	}
-	c := compacter{reader: r, stream: *s, from: s.at, repeated: repeated, lines: map[int]int{}, text: &text{json: make([]byte, 0, compactSize(d.Root()))}}
+	c := compacter{reader: r, stream: *s, from: s.at, repeated: repeated, lines: map[int]int{},
+		text: &text{json: make([]byte, 0, compactSize(d.Root()))}}
 	failed := r.failed
 	c.mark(s.position)
 	c.value(d.Root(), "")
@@ -229,7 +232,8 @@ var required = []struct{ what, sentence string }{
 	{", ':' must stand here", "a key must be followed by ':', not %s"},
 	{noComma, "a member must be followed by ',' or '}', not %s"},
 	{", ',' or ']' must stand here", "an item must be followed by ',' or ']', not %s"},
-	{"control characters in strings must be escaped", "a string must not have the control character %s, which must be escaped"},
+	{"control characters in strings must be escaped",
+		"a string must not have the control character %s, which must be escaped"},
 }
 
 // sayJSON words an error of the parser as one about a file.
@@ -249,7 +253,8 @@ func sayJSON(data []byte, err *document.Error) string {
 	case err.Msg == "numbers must not have leading zeros":
 		return "a value must not begin with " + found(err.Offset+1)
 	case err.Offset < len(data) && data[err.Offset] == '\\':
-		return fmt.Sprintf("a string must not have this escape sequence: %q", quote.Cut(string(data[err.Offset:]), len(`\u0000`)))
+		return fmt.Sprintf("a string must not have this escape sequence: %q",
+			quote.Cut(string(data[err.Offset:]), len(`\u0000`)))
 	}
 	for _, r := range required {
 		if strings.HasSuffix(err.Msg, r.what) {

@@ -6,9 +6,9 @@ import (
 	"hash"
 )
 
-// A Sum is the SHA-256 of what an object says, and of the lines and columns on which it says it, lines counted from its first. It stays the same
-// if the object moves within its file, or to another one. Of an object that is from several files, the lines and the
-// names of the files count as they are.
+// A Sum is the SHA-256 of what an object says, and of the lines and columns on which it says it, lines counted from its
+// first. It stays the same if the object moves within its file, or to another one. Of an object that is from several
+// files, the lines and the names of the files count as they are.
 type Sum [sha256.Size]byte
 
 // Sum returns the sum of the object. It must not be called by several goroutines at the same time.

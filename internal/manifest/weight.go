@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// What it takes to read a file, by measurement, at most: for each key and value, for each line, which may be a comment, and
-// for each byte. JSON takes less.
+// What it takes to read a file, by measurement, at most: for each key and value, for each line, which may be a comment,
+// and for each byte. JSON takes less.
 const (
 	yamlValueBytes = 192
 	yamlLineBytes  = 96
@@ -25,8 +25,8 @@ func Weight(data []byte) int {
 	return items(data)*yamlValueBytes + bytes.Count(data, []byte("\n"))*yamlLineBytes + len(data)*yamlByteBytes
 }
 
-// What an object takes that was read, by measurement, at most: for itself, for each key and value, and for each byte of its
-// JSON.
+// What an object takes that was read, by measurement, at most: for itself, for each key and value, and for each byte of
+// its JSON.
 const (
 	objectBytes      = 8 << 10
 	objectValueBytes = 28
@@ -73,8 +73,8 @@ func looksLikeJSON(data []byte) bool {
 	return len(data) > 0 && data[0] == '{'
 }
 
-// items is at least how many keys and values there can be in a document, as far as they take memory: each of them stands
-// beside one of these characters.
+// items is at least how many keys and values there can be in a document, as far as they take memory: each of them
+// stands beside one of these characters.
 func items(data []byte) (n int) {
 	before := byte('\n')
 	for i, c := range data {

@@ -31,11 +31,16 @@ func TestWeight(t *testing.T) {
 		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":` + data + "}"
 	}
 	for name, text := range map[string]string{
-		"flow": head + "[" + strings.Repeat("a,", n) + "a]\n", "block": head + "\n" + strings.Repeat("  - a\n", n), "empties": head + "[" + strings.Repeat("[],", n) + "a]\n",
-		"members": head + "\n" + members.String(), "string": head + strings.Repeat("a b ", n) + "\n", "comments": strings.Repeat("# a\n", n) + head + "a\n",
-		"tags": head + "[" + strings.Repeat("!!str a,", n) + "a]\n", "long lines": head + "\n" + strings.Repeat("  - "+strings.Repeat("a", 60)+"\n", n/8),
-		"documents": strings.Repeat(head+"a\n---\n", n/16), "JSON list": object("[" + strings.Repeat("1,", n) + "1]"), "JSON empties": object("[" + strings.Repeat("{},", n) + "1]"),
-		"JSON members": object("{" + jsonMembers.String() + `"x":1}`), "JSON string": object(`"` + strings.Repeat("a", n) + `"`),
+		"flow": head + "[" + strings.Repeat("a,", n) + "a]\n", "block": head + "\n" + strings.Repeat("  - a\n", n),
+		"empties": head + "[" + strings.Repeat("[],", n) + "a]\n",
+		"members": head + "\n" + members.String(), "string": head + strings.Repeat("a b ", n) + "\n",
+		"comments": strings.Repeat("# a\n", n) + head + "a\n",
+		"tags":     head + "[" + strings.Repeat("!!str a,", n) + "a]\n", "long lines": head + "\n" +
+			strings.Repeat("  - "+strings.Repeat("a", 60)+"\n", n/8),
+		"documents": strings.Repeat(head+"a\n---\n", n/16), "JSON list": object("[" + strings.Repeat("1,", n) + "1]"),
+		"JSON empties": object("[" + strings.Repeat("{},", n) + "1]"),
+		"JSON members": object("{" + jsonMembers.String() + `"x":1}`),
+		"JSON string":  object(`"` + strings.Repeat("a", n) + `"`),
 	} {
 		var before, after runtime.MemStats
 		runtime.GC()
@@ -58,11 +63,16 @@ func TestWeight(t *testing.T) {
 func TestTooManyValues(t *testing.T) {
 	head := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	for _, test := range []struct{ name, file, text, want string }{
-		{"a flow list of 14 MB", "a.yaml", head + "data: [" + strings.Repeat("a,", 7<<20) + "a]\n", "a.yaml: must have at most 4194304 keys and values"},
-		{"a flow mapping", "a.yaml", head + "data: {" + strings.Repeat("a,", 7<<20) + "a}\n", "a.yaml: must have at most 4194304 keys and values"},
-		{"a block list", "a.yaml", head + "data:\n" + strings.Repeat("- - a\n", 2<<20+1), "a.yaml: must have at most 4194304 keys and values"},
-		{"JSON", "a.json", `{"apiVersion":"v1","data":[` + strings.Repeat("1,", 5<<20) + "1]}", "a.json:1: data: must have at most 4194304 keys and values"},
-		{"JSON in a file of YAML", "a.yaml", `{"apiVersion":"v1","data":[` + strings.Repeat("1,", 5<<20) + "1]}", "a.yaml: must have at most 4194304 keys and values"},
+		{"a flow list of 14 MB", "a.yaml", head + "data: [" + strings.Repeat("a,", 7<<20) + "a]\n",
+			"a.yaml: must have at most 4194304 keys and values"},
+		{"a flow mapping", "a.yaml", head + "data: {" + strings.Repeat("a,", 7<<20) + "a}\n",
+			"a.yaml: must have at most 4194304 keys and values"},
+		{"a block list", "a.yaml", head + "data:\n" + strings.Repeat("- - a\n", 2<<20+1),
+			"a.yaml: must have at most 4194304 keys and values"},
+		{"JSON", "a.json", `{"apiVersion":"v1","data":[` + strings.Repeat("1,", 5<<20) + "1]}",
+			"a.json:1: data: must have at most 4194304 keys and values"},
+		{"JSON in a file of YAML", "a.yaml", `{"apiVersion":"v1","data":[` + strings.Repeat("1,", 5<<20) + "1]}",
+			"a.yaml: must have at most 4194304 keys and values"},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -78,7 +78,8 @@ func syntaxError(err error, lines [][]byte) (line int, msg string) {
 			}
 		}
 	}
-	if msg == "found character that cannot start any token" && line <= len(lines) && bytes.HasPrefix(bytes.TrimLeft(lines[line-1], " "), []byte("\t")) {
+	if msg == "found character that cannot start any token" && line <= len(lines) &&
+		bytes.HasPrefix(bytes.TrimLeft(lines[line-1], " "), []byte("\t")) {
 		msg = "lines must be indented by spaces, not by tabs"
 	}
 	if rest, ok := strings.CutPrefix(msg, "unknown anchor '"); ok {
@@ -379,7 +380,8 @@ func (t *translator) key(n *yaml.Node, path string) (string, bool) {
 			t.fail(at, path, "must not have an empty key")
 			return "", false
 		default:
-			t.fail(at, path, "must have strings as keys; the key '%s' is read as %s and must be in quotes", n.Value, text)
+			t.fail(at, path, "must have strings as keys; the key '%s' is read as %s and must be in quotes", n.Value,
+				text)
 			return "", false
 		}
 	}

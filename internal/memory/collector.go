@@ -10,11 +10,12 @@ import (
 const (
 	// sparingPercent is GOGC while memory is spared, once the heap is large.
 	sparingPercent = 50
-	// sparingHeap is how large the heap may become before that, in bytes, whatever part of it is garbage. The collector marks
-	// all that is alive each time it runs: to run it often while the heap grows to this size would not lower the peak.
+	// sparingHeap is how large the heap may become before that, in bytes, whatever part of it is garbage. The collector
+	// marks all that is alive each time it runs: to run it often while the heap grows to this size would not lower the
+	// peak.
 	sparingHeap = 64 << 20
-	// largestPercent is GOGC at most: it counts for one collection more if the heap is large by then and no call of Pace has
-	// come between.
+	// largestPercent is GOGC at most: it counts for one collection more if the heap is large by then and no call of
+	// Pace has come between.
 	largestPercent = 200
 )
 
@@ -29,8 +30,8 @@ var sparing struct {
 
 // Spare makes the garbage collector run whenever the heap has grown by half, not only when it has
 // doubled, until done is called: what takes much memory for a short time takes less of it, and more
-// of the processor. A heap that is small may grow further, as far as [Pace] finds it so. A GOGC that is lower stays, and so
-// does one that is off.
+// of the processor. A heap that is small may grow further, as far as [Pace] finds it so. A GOGC that is lower stays,
+// and so does one that is off.
 func Spare() (done func()) {
 	sparing.Lock()
 	defer sparing.Unlock()
@@ -53,8 +54,8 @@ func Spare() (done func()) {
 	})
 }
 
-// Pace sets GOGC for the heap as the last collection left it, if memory is spared. That is done after each collection anyhow,
-// but on one processor late: who takes much memory calls it often.
+// Pace sets GOGC for the heap as the last collection left it, if memory is spared. That is done after each collection
+// anyhow, but on one processor late: who takes much memory calls it often.
 func Pace() {
 	sparing.Lock()
 	defer sparing.Unlock()
@@ -83,7 +84,8 @@ func watch() {
 type afterCollection struct{ _ *byte }
 
 func pace() {
-	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/scan/stack:bytes"}}
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/globals:bytes"},
+		{Name: "/gc/scan/stack:bytes"}}
 	sparing.collected = collections()
 	metrics.Read(samples)
 	debug.SetGCPercent(percentFor(samples[0].Value.Uint64(), samples[1].Value.Uint64()+samples[2].Value.Uint64()))
@@ -96,8 +98,8 @@ func collections() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// percentFor returns the GOGC with which a heap of which so many bytes are alive may grow to sparingHeap, or by half if that is
-// more. The collector adds the same share of the other memory that it scans.
+// percentFor returns the GOGC with which a heap of which so many bytes are alive may grow to sparingHeap, or by half if
+// that is more. The collector adds the same share of the other memory that it scans.
 func percentFor(live, scanned uint64) int {
 	if live >= sparingHeap {
 		return sparingPercent

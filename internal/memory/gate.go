@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/presence"
 )
 
-// A gate lets few requests do heavy work at a time. The others wait in the order in which they came, not too many of them
-// and not too long.
+// A gate lets few requests do heavy work at a time. The others wait in the order in which they came, not too many of
+// them and not too long.
 type gate struct {
 	workers int
 	mu      sync.Mutex

@@ -2,8 +2,8 @@ package memory
 
 import "testing"
 
-// TestHolders: a client alone may hold nearly all of a budget, and each of several about as much as any other. However many there
-// are, something is left for one that holds nothing yet.
+// TestHolders: a client alone may hold nearly all of a budget, and each of several about as much as any other. However
+// many there are, something is left for one that holds nothing yet.
 func TestHolders(t *testing.T) {
 	const limit, one = 64 << 20, 4 << 10
 	for clients := 1; clients <= 32; clients *= 2 {
@@ -38,8 +38,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestLargeLeaveRoom: large reservations of a client leave room to its own small ones, and what a client is not known for is limited
-// by the budget alone.
+// TestLargeLeaveRoom: large reservations of a client leave room to its own small ones, and what a client is not known
+// for is limited by the budget alone.
 func TestLargeLeaveRoom(t *testing.T) {
 	const limit = 64 << 20
 	b := NewBudget(limit, 1)

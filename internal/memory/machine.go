@@ -57,8 +57,8 @@ func hasController(list, want string) bool {
 	return false
 }
 
-// limitAbove is the lowest limit of a group and of all that it is in. A container sees its own group as the root, whatever
-// the path says.
+// limitAbove is the lowest limit of a group and of all that it is in. A container sees its own group as the root,
+// whatever the path says.
 func limitAbove(root, group, file string) (lowest int64) {
 	for dir := filepath.Join("/", group); ; dir = filepath.Dir(dir) {
 		lowest = lower(lowest, readLimit(filepath.Join(root, dir, file)))
@@ -109,9 +109,9 @@ func Keep() int64 {
 	return current
 }
 
-// Collectable is how much of a container's memory the garbage collector may use. The rest, a tenth and at least 48 MiB, is
-// for what the collector does not know of: the pages of the program itself, and the kernel's memory for its connections. Of
-// a container that is smaller than that four times it is a quarter.
+// Collectable is how much of a container's memory the garbage collector may use. The rest, a tenth and at least 48 MiB,
+// is for what the collector does not know of: the pages of the program itself, and the kernel's memory for its
+// connections. Of a container that is smaller than that four times it is a quarter.
 func Collectable(container int64) int64 {
 	return container - max(container/10, min(48<<20, container/4))
 }

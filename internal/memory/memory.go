@@ -29,9 +29,9 @@ const (
 	overdraft = 64 << 10
 )
 
-// timesFree is how many times as much as is free a client may hold, once half of the budget is taken. One client alone may hold
-// fifteen sixteenths of the budget then; of many, each holds about as much as any other. Some is always free for one that holds
-// little. Large reservations leave a part of what their client may hold to its small ones.
+// timesFree is how many times as much as is free a client may hold, once half of the budget is taken. One client alone
+// may hold fifteen sixteenths of the budget then; of many, each holds about as much as any other. Some is always free
+// for one that holds little. Large reservations leave a part of what their client may hold to its small ones.
 const timesFree, timesFreeOfLarge = 15, 7
 
 // A Budget is the memory that all requests together may hold. It is safe for concurrent use.
@@ -68,8 +68,8 @@ type Holder struct{ held atomic.Int64 }
 // Held is the number of bytes that are held for the client.
 func (h *Holder) Held() int64 { return h.held.Load() }
 
-// Hold asks for n bytes for what a client has under way: a connection, or a request in flight, beyond what its [Reservation]
-// counts. A nil holder is a client that is not known. Hold reports whether they may be taken.
+// Hold asks for n bytes for what a client has under way: a connection, or a request in flight, beyond what its
+// [Reservation] counts. A nil holder is a client that is not known. Hold reports whether they may be taken.
 func (b *Budget) Hold(n int, by *Holder) bool {
 	if b.fits(b.used.Load()+b.inFlight.Load(), int64(n), b.limit, timesFree, by) {
 		b.inFlight.Add(int64(n)) // two at once may take a little more than there is
@@ -294,8 +294,8 @@ func (a *Reservation) Used() int64 { return a.used }
 // Refusal says whether, and why, the request cannot go on.
 func (a *Reservation) Refusal() Refusal { return a.refusal }
 
-// Fail notes that something was not made whole for the lack of memory, committed or not. Nothing that depends on it may be
-// sent from then on.
+// Fail notes that something was not made whole for the lack of memory, committed or not. Nothing that depends on it may
+// be sent from then on.
 func (a *Reservation) Fail() {
 	if a != nil {
 		a.failed = true
@@ -305,8 +305,8 @@ func (a *Reservation) Fail() {
 // MaySend reports whether the request was refused nothing that keeps it from going on, and nothing failed.
 func (a *Reservation) MaySend() bool { return a.refusal == None && !a.failed }
 
-// Commit notes that what the request was for is done, so that it must be answered: little is always granted from now on, and
-// what is refused keeps nothing from going on.
+// Commit notes that what the request was for is done, so that it must be answered: little is always granted from now
+// on, and what is refused keeps nothing from going on.
 func (a *Reservation) Commit() { a.done = true }
 
 // Committed reports whether Commit was called.

@@ -278,11 +278,16 @@ func TestGroupLimit(t *testing.T) {
 	}{
 		{"version 2, in a container", "0::/\n", map[string]string{"memory.max": "268435456\n"}, 256 << 20},
 		{"version 2, no limit", "0::/a\n", map[string]string{"memory.max": "max\n", "a/memory.max": "max\n"}, 0},
-		{"version 2, a group around", "0::/a/b\n", map[string]string{"a/memory.max": "1000\n", "a/b/memory.max": "2000\n"}, 1000},
-		{"version 2, the host's path in a container", "0::/kubepods/pod1/c\n", map[string]string{"memory.max": "1000\n"}, 1000},
-		{"version 1", "5:cpu,cpuacct:/x\n4:memory:/docker/1\n", map[string]string{"memory/docker/1/memory.limit_in_bytes": "1000\n"}, 1000},
-		{"version 1, no limit", "4:memory:/\n", map[string]string{"memory/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
-		{"both", "4:memory:/\n0::/\n", map[string]string{"memory/memory.limit_in_bytes": "3000\n", "memory.max": "2000\n"}, 2000},
+		{"version 2, a group around", "0::/a/b\n",
+			map[string]string{"a/memory.max": "1000\n", "a/b/memory.max": "2000\n"}, 1000},
+		{"version 2, the host's path in a container", "0::/kubepods/pod1/c\n",
+			map[string]string{"memory.max": "1000\n"}, 1000},
+		{"version 1", "5:cpu,cpuacct:/x\n4:memory:/docker/1\n",
+			map[string]string{"memory/docker/1/memory.limit_in_bytes": "1000\n"}, 1000},
+		{"version 1, no limit", "4:memory:/\n",
+			map[string]string{"memory/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
+		{"both", "4:memory:/\n0::/\n", map[string]string{"memory/memory.limit_in_bytes": "3000\n",
+			"memory.max": "2000\n"}, 2000},
 		{"nonsense", "what\n0::/\n", map[string]string{"memory.max": "much\n"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -314,14 +319,16 @@ func write(t *testing.T, file, content string) {
 
 func TestCollectable(t *testing.T) {
 	const mebi = 1 << 20
-	for container, want := range map[int64]int64{64 * mebi: 48 * mebi, 256 * mebi: 208 * mebi, 1024 * mebi: 1024*mebi - 1024*mebi/10} {
+	for container, want := range map[int64]int64{64 * mebi: 48 * mebi, 256 * mebi: 208 * mebi,
+		1024 * mebi: 1024*mebi - 1024*mebi/10} {
 		if got := Collectable(container); got != want {
 			t.Errorf("of %d: %d, want %d", container, got, want)
 		}
 	}
 }
 
-// TestFailedSendsNothing: what has failed keeps a request from sending more, whether its write is done or not, until it is over.
+// TestFailedSendsNothing: what has failed keeps a request from sending more, whether its write is done or not, until it
+// is over.
 func TestFailedSendsNothing(t *testing.T) {
 	var a Reservation
 	a.Open(NewBudget(1<<20, 1), nil)

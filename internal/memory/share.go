@@ -11,8 +11,8 @@ type shares struct {
 	held map[string]int64 // without those that hold nothing
 }
 
-// A Share is what a client holds of answers that it has not taken yet. However many of them it lets wait, the rest of the
-// budget is for others. It is safe for concurrent use. The zero Share has no room.
+// A Share is what a client holds of answers that it has not taken yet. However many of them it lets wait, the rest of
+// the budget is for others. It is safe for concurrent use. The zero Share has no room.
 type Share struct {
 	budget *Budget
 	client string

@@ -27,7 +27,8 @@ func ForgetStart() {
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
 		// 00400000-02292000 r-xp 00000000 08:01 123 /usr/bin/gateway
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 6 || fields[5] != program || strings.Contains(fields[1], "w") || !strings.HasSuffix(fields[1], "p") {
+		if len(fields) < 6 || fields[5] != program || strings.Contains(fields[1], "w") ||
+			!strings.HasSuffix(fields[1], "p") {
 			continue
 		}
 		from, to, _ := strings.Cut(fields[0], "-")

@@ -81,7 +81,8 @@ func FuzzParseContentType(f *testing.F) {
 		if got.Charset {
 			want = 1
 		}
-		if !got.Is(media) || len(parameters) != want || got.Charset && !strings.EqualFold(parameters["charset"], "utf-8") {
+		if !got.Is(media) || len(parameters) != want || got.Charset &&
+			!strings.EqualFold(parameters["charset"], "utf-8") {
 			t.Fatalf("%q is read as %q, by mime as %q %v", value, got.media, media, parameters)
 		}
 	})
@@ -92,7 +93,8 @@ func FuzzMediaType(f *testing.F) {
 	for _, c := range contentTypes {
 		f.Add(c.value)
 	}
-	for _, value := range []string{`multipart/form-data; boundary=b`, `Multipart/Form-Data; Boundary="b c"`, `a/b; boundary=x; charset=utf-8`, `a/b; x="\"";`, `a/b; x="y"z`, "a/b;x=y;x=z"} {
+	for _, value := range []string{`multipart/form-data; boundary=b`, `Multipart/Form-Data; Boundary="b c"`,
+		`a/b; boundary=x; charset=utf-8`, `a/b; x="\"";`, `a/b; x="y"z`, "a/b;x=y;x=z"} {
 		f.Add(value)
 	}
 	f.Fuzz(func(t *testing.T, value string) {

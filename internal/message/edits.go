@@ -24,15 +24,18 @@ type editedLine struct {
 
 // uneditable are the fields that edits must not change: they end at this hop, they frame the message, or they say who
 // asks.
-const uneditable = hopByHop | 1<<FieldContentLength | 1<<FieldExpect | 1<<FieldHost | 1<<FieldImpersonate | 1<<FieldXRemote
+const uneditable = hopByHop | 1<<FieldContentLength | 1<<FieldExpect | 1<<FieldHost | 1<<FieldImpersonate |
+	1<<FieldXRemote
 
 // written are the fields that the gateway itself writes into the head of each request. An edit has the last word.
-const written FieldSet = 1<<FieldForwarded | 1<<FieldVia | 1<<FieldXForwardedFor | 1<<FieldXForwardedHost | 1<<FieldXForwardedProto
+const written FieldSet = 1<<FieldForwarded | 1<<FieldVia | 1<<FieldXForwardedFor | 1<<FieldXForwardedHost |
+	1<<FieldXForwardedProto
 
 const (
-	// Judged are the fields on which it depends what a backend takes a request for. A request that was judged as it came
-	// must reach the backend with them as they came.
-	Judged FieldSet = 1<<FieldContentEncoding | 1<<FieldContentType | 1<<FieldIfMatch | 1<<FieldIfModifiedSince | 1<<FieldIfNoneMatch |
+	// Judged are the fields on which it depends what a backend takes a request for. A request that was judged as it
+	// came must reach the backend with them as they came.
+	Judged FieldSet = 1<<FieldContentEncoding | 1<<FieldContentType | 1<<FieldIfMatch | 1<<FieldIfModifiedSince |
+		1<<FieldIfNoneMatch |
 		1<<FieldIfRange | 1<<FieldIfUnmodifiedSince | 1<<FieldMethodOverride
 	// Paths are the fields in which a request names another path than its own.
 	Paths FieldSet = 1 << FieldTargetOverride

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// edited makes edits of words: +Name:value adds, =Name:value sets, -Name removes. It reports false if one may not be made.
+// edited makes edits of words: +Name:value adds, =Name:value sets, -Name removes. It reports false if one may not be
+// made.
 func edited(words []string) (e *Edits, ok bool) {
 	e = &Edits{}
 	for _, word := range words {
@@ -33,7 +34,8 @@ func forwardEdited(t testing.TB, lines string, e *Edits, f Forward) string {
 	}
 	f.Edits, f.Length = e, -1
 	text := string(h.AppendForward(nil, &f))
-	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(text, "GET / HTTP/1.1\r\nHost: a\r\n"), "\r\n\r\n"), "\r\n", "|")
+	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(text, "GET / HTTP/1.1\r\nHost: a\r\n"), "\r\n\r\n"),
+		"\r\n", "|")
 }
 
 func TestEditsOfRequests(t *testing.T) {
@@ -50,11 +52,15 @@ func TestEditsOfRequests(t *testing.T) {
 		{"+X-A:1 -x-a", "X-A: 0\r\n", own, ours},
 		{"-X-A +X-A:1", "X-A: 0\r\n", "X-A: 1|" + own, ours},
 		{"+Authorization:b", "Authorization: a\r\n", "Authorization: b|" + own, ours}, // which must not have two lines
-		{"=X-Forwarded-Proto:https -X-Forwarded-For -via", "X-Forwarded-For: 9.9.9.9\r\n", "X-Forwarded-Proto: https|X-Forwarded-Host: a", ours},
+		{"=X-Forwarded-Proto:https -X-Forwarded-For -via", "X-Forwarded-For: 9.9.9.9\r\n",
+			"X-Forwarded-Proto: https|X-Forwarded-Host: a", ours},
 		{"=X-Forwarded-Host:b =Forwarded:for=x", "Forwarded: for=y\r\n", "X-Forwarded-Host: b|Forwarded: for=x|X-Forwarded-For: 1.2.3.4|X-Forwarded-Proto: http|Via: 1.1 gw", ours},
 		// What the gateway says of this request it says alone.
-		{"=Accept-Encoding:gzip =If-Match:x", "", "Accept-Encoding: identity", Forward{Skip: Fields(FieldAcceptEncoding, FieldIfMatch), Extra: []Header{{Name: []byte("Accept-Encoding"), Value: []byte("identity")}}}},
-		{"=Authorization:x", "Authorization: y\r\n", "Authorization: gateway", Forward{Stripped: Fields(FieldAuthorization), Lines: []byte("Authorization: gateway\r\n")}},
+		{"=Accept-Encoding:gzip =If-Match:x", "", "Accept-Encoding: identity",
+			Forward{Skip: Fields(FieldAcceptEncoding, FieldIfMatch),
+				Extra: []Header{{Name: []byte("Accept-Encoding"), Value: []byte("identity")}}}},
+		{"=Authorization:x", "Authorization: y\r\n", "Authorization: gateway",
+			Forward{Stripped: Fields(FieldAuthorization), Lines: []byte("Authorization: gateway\r\n")}},
 	} {
 		e, ok := edited(strings.Fields(tt.edits))
 		if !ok {
@@ -74,7 +80,8 @@ func TestEditsOfAnswers(t *testing.T) {
 	r := &Response{}
 	r.Receive(200, []byte("HTTP/1.1 200 OK\r\nX-A: 0\r\nX-B: 1\r\nx-c: 3\r\nContent-Type: a/b\r\n\r\n"))
 	r.Edit(e)
-	if got, want := string(r.Head()), "HTTP/1.1 200 OK\r\nX-B: 1\r\nX-A: 1\r\nX-B: 2\r\nContent-Type: text/x\r\n\r\n"; got != want {
+	if got, want := string(r.Head()),
+		"HTTP/1.1 200 OK\r\nX-B: 1\r\nX-A: 1\r\nX-B: 2\r\nContent-Type: text/x\r\n\r\n"; got != want {
 		t.Errorf("the head is %q, want %q", got, want)
 	}
 	r.Edit(nil)
@@ -82,7 +89,8 @@ func TestEditsOfAnswers(t *testing.T) {
 
 func TestCheckEdit(t *testing.T) {
 	for _, name := range []string{
-		"Host", "host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Upgrade", "TE", "Trailer", "Proxy-Authorization", "Expect", "HTTP2-Settings",
+		"Host", "host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Upgrade", "TE", "Trailer",
+		"Proxy-Authorization", "Expect", "HTTP2-Settings",
 		"X-Remote-User", "x_remote_user", "Impersonate-User", "Impersonate_Group", "", "a b", "a:b", "a\r\nb", "é",
 	} {
 		if CheckEdit(name, "x") == nil {
@@ -113,8 +121,8 @@ func TestEditsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// FuzzEdits: whatever may be edited, the head that comes of it is one that is read again, with one host and no framing but the
-// gateway's.
+// FuzzEdits: whatever may be edited, the head that comes of it is one that is read again, with one host and no framing
+// but the gateway's.
 func FuzzEdits(f *testing.F) {
 	f.Add("=X-A:1 +X-B:2 -X-C", "X-A: 0\r\nX-C: 1\r\n")
 	f.Add("=Host:evil", "")
@@ -131,7 +139,8 @@ func FuzzEdits(f *testing.F) {
 			t.Skip()
 		}
 		var h, again Head
-		if n, _, flaw := HeadEnd([]byte("GET / HTTP/1.1\r\nHost: a\r\n"+lines+"\r\n"), 0); flaw != nil || n != len("GET / HTTP/1.1\r\nHost: a\r\n"+lines+"\r\n") {
+		if n, _, flaw := HeadEnd([]byte("GET / HTTP/1.1\r\nHost: a\r\n"+lines+"\r\n"), 0); flaw != nil ||
+			n != len("GET / HTTP/1.1\r\nHost: a\r\n"+lines+"\r\n") {
 			t.Skip()
 		}
 		if h.Parse([]byte("GET / HTTP/1.1\r\nHost: a\r\n"+lines+"\r\n"), &Options{}) != nil {
@@ -141,7 +150,8 @@ func FuzzEdits(f *testing.F) {
 		if n, _, flaw := HeadEnd(out, 0); flaw != nil || n != len(out) {
 			t.Fatalf("%q of %q makes %q, which ends after %d", words, lines, out, n)
 		}
-		if err := again.Parse(out, &Options{Headers: 10_000, HeadBytes: 1 << 20, Trusted: true}); err != nil && strings.Contains(err.Error(), "more than once") == false {
+		if err := again.Parse(out, &Options{Headers: 10_000, HeadBytes: 1 << 20, Trusted: true}); err != nil &&
+			strings.Contains(err.Error(), "more than once") == false {
 			t.Fatalf("%q of %q makes %q: %v", words, lines, out, err)
 		} else if err == nil && (string(again.Host) != "a" || again.ContentLength != 5) {
 			t.Fatalf("%q of %q makes %q", words, lines, out)
@@ -161,7 +171,8 @@ func TestEditsWithout(t *testing.T) {
 	}{
 		{all, Judged | Paths, `Content-Type: a/b|If-Match: "0"|X-A: 1`, "Content-Type x-http-method X-Method-Override If-Match If-None-Match If-Modified-Since If-Unmodified-Since If-Range Content-Encoding " +
 			"If_Match X_HTTP_Method_Override X-Original-URL x_original_url X-HTTP-Method-Override"},
-		{"=X-Original-URL:/x =Content-Type:text/x", Paths, `If-Match: "0"|X-A: 0|Content-Type: text/x`, "X-Original-URL"},
+		{"=X-Original-URL:/x =Content-Type:text/x", Paths, `If-Match: "0"|X-A: 0|Content-Type: text/x`,
+			"X-Original-URL"},
 		{"-If-Match -content-type -X-A", Judged, `Content-Type: a/b|If-Match: "0"`, "If-Match content-type"},
 		{"=X-A:1 -Cookie", Judged | Paths, `Content-Type: a/b|If-Match: "0"|X-A: 1`, ""},
 		{"=Content-Type:x/y", 0, `If-Match: "0"|X-A: 0|Content-Type: x/y`, ""},
@@ -171,8 +182,10 @@ func TestEditsWithout(t *testing.T) {
 			t.Fatalf("%s may not be made", tt.edits)
 		}
 		rest, left := e.Without(tt.fields)
-		if got := forwardEdited(t, lines, rest, Forward{}); got != tt.want+"|X-Forwarded-Host: a" || strings.Join(left, " ") != tt.left {
-			t.Errorf("%s makes\n%s and leaves %s, want\n%s and %s", tt.edits, got, strings.Join(left, " "), tt.want, tt.left)
+		if got := forwardEdited(t, lines, rest, Forward{}); got != tt.want+"|X-Forwarded-Host: a" ||
+			strings.Join(left, " ") != tt.left {
+			t.Errorf("%s makes\n%s and leaves %s, want\n%s and %s", tt.edits, got, strings.Join(left, " "), tt.want,
+				tt.left)
 		}
 	}
 	if rest, left := (*Edits)(nil).Without(Judged); rest != nil || left != nil {

@@ -50,7 +50,8 @@ func underscored(s string) string {
 }
 
 func TestDrop(t *testing.T) {
-	h, err := parse(t, head("GET / HTTP/1.1", "Host: a", "True-Client-IP: 1.2.3.4", "A: 1", "client-ip: 5.6.7.8", "X-Original-URL: /b"), Options{})
+	h, err := parse(t, head("GET / HTTP/1.1", "Host: a", "True-Client-IP: 1.2.3.4", "A: 1", "client-ip: 5.6.7.8",
+		"X-Original-URL: /b"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,8 @@ func TestDrop(t *testing.T) {
 func TestConnectionNamesWhoTheClientIs(t *testing.T) {
 	const message = "the header 'Connection' must not name headers by which a trusted proxy tells who the client is"
 	for _, named := range []string{
-		"X-Remote-User", "x-remote-group", "X-Remote-Extra-scopes", "X_Remote_Group", "X-Forwarded-For", "x_forwarded_for", "X-Forwarded-Port", "Forwarded",
+		"X-Remote-User", "x-remote-group", "X-Remote-Extra-scopes", "X_Remote_Group", "X-Forwarded-For",
+		"x_forwarded_for", "X-Forwarded-Port", "Forwarded",
 		"X-Real-IP", "True-Client-IP", "Authorization", "X-HTTP-Method-Override", "X-Original-URL",
 	} {
 		for _, connection := range []string{named, "close, " + named + " ", "keep-alive,," + named + ",x-a"} {
@@ -94,7 +96,8 @@ func TestConnectionNamesWhoTheClientIs(t *testing.T) {
 		}
 	}
 	for _, named := range []string{"X-A", "Via", "X-Remote", "Upgrade", "Host", "Keep-Alive", "Cookie"} {
-		if _, err := parse(t, head("GET / HTTP/1.1", "Host: a", "Connection: "+named), Options{Trusted: true}); err != nil {
+		if _, err := parse(t, head("GET / HTTP/1.1", "Host: a", "Connection: "+named),
+			Options{Trusted: true}); err != nil {
 			t.Errorf("'%s' of a trusted proxy: got %v", named, err)
 		}
 	}

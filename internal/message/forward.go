@@ -37,8 +37,8 @@ type Forward struct {
 	// that it has one of unknown length.
 	Length    int64
 	IsChunked bool
-	// SendsTrailers says that the fields behind the body are sent too, so that the word of a client of HTTP/2 which there
-	// will be stays true.
+	// SendsTrailers says that the fields behind the body are sent too, so that the word of a client of HTTP/2 which
+	// there will be stays true.
 	SendsTrailers bool
 }
 

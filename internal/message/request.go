@@ -95,8 +95,8 @@ func (h *Head) Version() string {
 	return "1.1"
 }
 
-// IsExtendedConnect reports whether the request is an extended CONNECT of HTTP/2 (RFC 8441), to which a 2xx answers only if it
-// opens the tunnel. It has the form of a GET with an Upgrade, which HTTP/2 forbids otherwise.
+// IsExtendedConnect reports whether the request is an extended CONNECT of HTTP/2 (RFC 8441), to which a 2xx answers
+// only if it opens the tunnel. It has the form of a GET with an Upgrade, which HTTP/2 forbids otherwise.
 func (h *Head) IsExtendedConnect() bool { return h.Upgrade != nil && h.IsHTTP2 }
 
 // IsGRPC reports whether the request is a call of gRPC: one by HTTP/2 with gRPC's media type. gRPC-Web is none.
@@ -277,7 +277,8 @@ func (h *Head) requestLine(line []byte, o *Options) error {
 		return badRequest("the request line must be a method, a target and a version, each divided by one space")
 	}
 	target, version := rest[:i], rest[i+1:]
-	if len(version) != 8 || string(version[:5]) != "HTTP/" || !digit(version[5]) || version[6] != '.' || !digit(version[7]) {
+	if len(version) != 8 || string(version[:5]) != "HTTP/" || !digit(version[5]) || version[6] != '.' ||
+		!digit(version[7]) {
 		return badRequest("the request line must end in the version 'HTTP/1.1' or 'HTTP/1.0'")
 	}
 	if version[5] != '1' || version[7] > '1' {
@@ -345,7 +346,8 @@ func beforeSpecial(t []byte) int {
 	i := 0
 	for ; i+8 <= len(t); i += 8 {
 		x := octets.Word(t[i:])
-		if n := octets.First(octets.FirstBelow(x, ' '+1) | octets.FirstEqual(x, 0x7f) | octets.FirstEqual(x, '?') | octets.FirstEqual(x, '%')); n < 8 {
+		if n := octets.First(octets.FirstBelow(x, ' '+1) | octets.FirstEqual(x, 0x7f) | octets.FirstEqual(x, '?') |
+			octets.FirstEqual(x, '%')); n < 8 {
 			return i + n
 		}
 	}
@@ -492,8 +494,8 @@ func (h *Head) CheckStrict() error {
 	return h.CheckNoBody()
 }
 
-// CheckNames refuses names of headers that servers read in different ways, and headers that name another method. declared has
-// the headers of the operation; nil: no file names any.
+// CheckNames refuses names of headers that servers read in different ways, and headers that name another method.
+// declared has the headers of the operation; nil: no file names any.
 func (h *Head) CheckNames(declared HeaderNames) error {
 	if h.underscored != nil {
 		if err := h.checkUnderscored(declared); err != nil {
@@ -533,8 +535,8 @@ func MayHaveUnderscore(name []byte) bool {
 	return FieldOf(bytes.ReplaceAll(name, []byte("_"), []byte("-"))) == FieldOther
 }
 
-// checkUnderscored refuses names of headers with a '_', but for those that are declared, and that are no other header of the
-// request if they are read with a '-'.
+// checkUnderscored refuses names of headers with a '_', but for those that are declared, and that are no other header
+// of the request if they are read with a '-'.
 func (h *Head) checkUnderscored(declared HeaderNames) error {
 	for i := range h.headers {
 		l := &h.headers[i]
@@ -546,7 +548,8 @@ func (h *Head) checkUnderscored(declared HeaderNames) error {
 		}
 		for k := range h.headers {
 			if other := &h.headers[k]; k != i && !other.Dropped && isSameDashed(l.Name, other.Name) {
-				return badRequest("the request has the headers '%s' and '%s', which many servers take for one", l.Name, other.Name)
+				return badRequest("the request has the headers '%s' and '%s', which many servers take for one", l.Name,
+					other.Name)
 			}
 		}
 	}
@@ -574,8 +577,10 @@ func (h *Head) lines(f Field) (n int) {
 
 // aboutClient are the fields that identify the client, or say what it asks for, and that only
 // trusted peers may send, if any.
-const aboutClient FieldSet = 1<<FieldClientAddress | 1<<FieldForwarded | 1<<FieldImpersonate | 1<<FieldMethodOverride | 1<<FieldTargetOverride |
-	1<<FieldXForwarded | 1<<FieldXForwardedFor | 1<<FieldXForwardedHost | 1<<FieldXForwardedProto | 1<<FieldXRealIP | 1<<FieldXRemote
+const aboutClient FieldSet = 1<<FieldClientAddress | 1<<FieldForwarded | 1<<FieldImpersonate | 1<<FieldMethodOverride |
+	1<<FieldTargetOverride |
+	1<<FieldXForwarded | 1<<FieldXForwardedFor | 1<<FieldXForwardedHost | 1<<FieldXForwardedProto | 1<<FieldXRealIP |
+	1<<FieldXRemote
 
 // disguised is the field that a name with '_' becomes if a server reads that as '-', if that field
 // identifies the client.
@@ -607,7 +612,8 @@ func clientField(name []byte) Field {
 // readers of those look at dropped ones, too.
 func drop(headers []Header, name []byte) {
 	for i := range headers {
-		if equalFold(headers[i].Name, name) && headers[i].Field != FieldHost && headers[i].Field != FieldXAdmissionExplain {
+		if equalFold(headers[i].Name, name) && headers[i].Field != FieldHost &&
+			headers[i].Field != FieldXAdmissionExplain {
 			headers[i].Dropped = true
 			if headers[i].Field == FieldXRemote {
 				headers[i].Field = FieldOther

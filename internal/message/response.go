@@ -122,7 +122,8 @@ func within(memory []byte, most int) []byte {
 // forget forgets the answer and keeps its memory.
 func (r *Response) forget() {
 	r.status, r.start, r.head, r.bytes = 0, 0, 0, r.bytes[:0]
-	r.isIndexed, r.removed, r.body, r.apart, r.stream, r.trailer, r.noLocation = false, 0, behindHead, nil, nil, nil, false
+	r.isIndexed, r.removed, r.body, r.apart, r.stream, r.trailer, r.noLocation = false, 0, behindHead, nil, nil, nil,
+		false
 }
 
 // Discard forgets the answer. If its body is a stream, the backend's connection ends with it.
@@ -178,7 +179,8 @@ func (r *Response) Receive(status int, head []byte) {
 	r.head = len(r.bytes)
 }
 
-// ReceiveParsed makes the response an answer of a backend whose head was parsed. Lines that end here are left out of it.
+// ReceiveParsed makes the response an answer of a backend whose head was parsed. Lines that end here are left out of
+// it.
 func (r *Response) ReceiveParsed(a *ResponseHead, head []byte) {
 	r.Receive(a.Status, head[a.Compact(head):])
 	r.noLocation = !a.HasLocation
@@ -199,8 +201,8 @@ func (r *Response) Spare() []byte { return r.spare[:0] }
 // SetStream makes the body one that is still on its way.
 func (r *Response) SetStream(s Stream) { r.stream = s }
 
-// SetTrailer keeps what a backend says of the fields that will come behind the body. It is true as long as the body is the
-// backend's stream, and for a client who gets them.
+// SetTrailer keeps what a backend says of the fields that will come behind the body. It is true as long as the body is
+// the backend's stream, and for a client who gets them.
 func (r *Response) SetTrailer(value []byte) { r.trailer = bytes.Clone(value) }
 
 // Trailer returns what SetTrailer was given.
@@ -353,8 +355,8 @@ func (r *Response) Message(headOnly bool, connection string) (first, rest []byte
 	return r.bytes[r.start:r.head], r.apart
 }
 
-// StreamHead completes the head of an answer whose body is a stream for sending. If isEdited is set, the body that is sent
-// is not as long as the one that comes.
+// StreamHead completes the head of an answer whose body is a stream for sending. If isEdited is set, the body that is
+// sent is not as long as the one that comes.
 func (r *Response) StreamHead(isEdited, isChunked bool, connection string) []byte {
 	if isEdited && r.stream.Length() >= 0 {
 		r.Remove("Content-Length")

@@ -19,17 +19,23 @@ func TestAnswer(t *testing.T) {
 		name, head string
 		want       got
 	}{
-		{"length", head("HTTP/1.1 200 OK", "A: 1", "content-length: 2"), got{200, 2, false, false, head("HTTP/1.1 200 OK", "A: 1", "content-length: 2")}},
+		{"length", head("HTTP/1.1 200 OK", "A: 1", "content-length: 2"),
+			got{200, 2, false, false, head("HTTP/1.1 200 OK", "A: 1", "content-length: 2")}},
 		{"no reason", head("HTTP/1.1 404", "A: 1"), got{404, -1, false, false, head("HTTP/1.1 404", "A: 1")}},
 		{"empty reason", head("HTTP/1.1 404 ", "A: 1"), got{404, -1, false, false, head("HTTP/1.1 404 ", "A: 1")}},
-		{"chunked", head("HTTP/1.1 200 OK", "Transfer-Encoding: Chunked", "A: 1", "Trailer: B", "C: 2"), got{200, -1, true, false, head("HTTP/1.1 200 OK", "A: 1", "C: 2")}},
+		{"chunked", head("HTTP/1.1 200 OK", "Transfer-Encoding: Chunked", "A: 1", "Trailer: B", "C: 2"),
+			got{200, -1, true, false, head("HTTP/1.1 200 OK", "A: 1", "C: 2")}},
 		{"close", head("HTTP/1.1 200 OK", "Connection: close"), got{200, -1, false, true, head("HTTP/1.1 200 OK")}},
-		{"named by Connection", head("HTTP/1.1 200 OK", "A: 1", "Connection: a, Keep-Alive, content-length", "Content-Length: 1", "Upgrade: h2", "Keep-Alive: timeout=1"),
+		{"named by Connection", head("HTTP/1.1 200 OK", "A: 1", "Connection: a, Keep-Alive, content-length",
+			"Content-Length: 1", "Upgrade: h2", "Keep-Alive: timeout=1"),
 			got{200, 1, false, false, head("HTTP/1.1 200 OK", "Content-Length: 1")}},
 		{"HTTP/1.0", head("HTTP/1.0 200 OK", "A: 1"), got{200, -1, false, true, head("HTTP/1.0 200 OK", "A: 1")}},
-		{"HTTP/1.0 kept alive", head("HTTP/1.0 200 OK", "Connection: keep-alive"), got{200, -1, false, false, head("HTTP/1.0 200 OK")}},
-		{"204 with a length", head("HTTP/1.1 204 No Content", "Content-Length: 0"), got{204, 0, false, false, head("HTTP/1.1 204 No Content")}},
-		{"any spelling", head("HTTP/1.1 200 OK", "Etag: \"1\"", "retry-after: 2"), got{200, -1, false, false, head("HTTP/1.1 200 OK", "Etag: \"1\"", "retry-after: 2")}},
+		{"HTTP/1.0 kept alive", head("HTTP/1.0 200 OK", "Connection: keep-alive"),
+			got{200, -1, false, false, head("HTTP/1.0 200 OK")}},
+		{"204 with a length", head("HTTP/1.1 204 No Content", "Content-Length: 0"),
+			got{204, 0, false, false, head("HTTP/1.1 204 No Content")}},
+		{"any spelling", head("HTTP/1.1 200 OK", "Etag: \"1\"", "retry-after: 2"),
+			got{200, -1, false, false, head("HTTP/1.1 200 OK", "Etag: \"1\"", "retry-after: 2")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := []byte(c.head)
@@ -132,7 +138,8 @@ func FuzzAnswer(f *testing.F) {
 		}
 		var received Response
 		received.ReceiveParsed(&a, copied)
-		if names := received.Header("Location") != nil || received.Header("Content-Location") != nil; names && !received.HasLocation() {
+		if names := received.Header("Location") != nil || received.Header("Content-Location") != nil; names &&
+			!received.HasLocation() {
 			t.Fatalf("%q names a URL", b)
 		}
 		if named := r.Header["Location"] != nil || r.Header["Content-Location"] != nil; named != a.HasLocation {

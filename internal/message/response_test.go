@@ -48,8 +48,9 @@ func TestResponseMessage(t *testing.T) {
 			want: strings.TrimSuffix(plainHead, "\r\n") + "Connection: close\r\n\r\nok",
 		},
 		{
-			name: "lines are added", change: func(r *Response) { r.Add("Warning", "a"); r.AddLines("B: 1\r\nC: 2\r\n") },
-			want: strings.TrimSuffix(plainHead, "\r\n") + "Warning: a\r\nB: 1\r\nC: 2\r\n\r\nok",
+			name:   "lines are added",
+			change: func(r *Response) { r.Add("Warning", "a"); r.AddLines("B: 1\r\nC: 2\r\n") },
+			want:   strings.TrimSuffix(plainHead, "\r\n") + "Warning: a\r\nB: 1\r\nC: 2\r\n\r\nok",
 		},
 		{
 			name: "lines are removed", change: func(r *Response) { r.Remove("X-A", "DIGEST", "none") },
@@ -73,8 +74,9 @@ func TestResponseMessage(t *testing.T) {
 			want: "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nX-A: 1\r\nDigest: d\r\nx-a: 2\r\nContent-Length: 6\r\n\r\n",
 		},
 		{
-			name: "a body too large to be copied", change: func(r *Response) { r.SetBody(bytes.Repeat([]byte("a"), joined+1)) },
-			want: "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nX-A: 1\r\nDigest: d\r\nx-a: 2\r\nContent-Length: 32769\r\n\r\n" + strings.Repeat("a", joined+1),
+			name:   "a body too large to be copied",
+			change: func(r *Response) { r.SetBody(bytes.Repeat([]byte("a"), joined+1)) },
+			want:   "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nX-A: 1\r\nDigest: d\r\nx-a: 2\r\nContent-Length: 32769\r\n\r\n" + strings.Repeat("a", joined+1),
 		},
 	} {
 		r := received(plainHead, "ok")
@@ -131,7 +133,8 @@ func TestResponseStart(t *testing.T) {
 	first, _ := r.Message(false, "")
 	head, rest, _ := strings.Cut(string(first), "\r\nDate: ")
 	_, rest, _ = strings.Cut(rest, "\r\n")
-	if head != "HTTP/1.1 404 Not Found" || rest != "Content-Type: text/plain\r\nContent-Length: 4\r\n\r\nnone" || r.Status() != 404 {
+	if head != "HTTP/1.1 404 Not Found" || rest != "Content-Type: text/plain\r\nContent-Length: 4\r\n\r\nnone" ||
+		r.Status() != 404 {
 		t.Errorf("got %q", first)
 	}
 	if string(body) != "ok" {

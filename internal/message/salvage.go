@@ -22,7 +22,8 @@ func (h *Head) Salvage(received []byte) {
 			return
 		}
 		var l Header
-		if _, _, problem := scanHeader(append(bytes.Clone(line), "\r\n"...), &l); problem != "" || l.Field != FieldHost && l.Field != FieldOrigin {
+		if _, _, problem := scanHeader(append(bytes.Clone(line), "\r\n"...), &l); problem != "" ||
+			l.Field != FieldHost && l.Field != FieldOrigin {
 			continue
 		}
 		if seen.Has(l.Field) {

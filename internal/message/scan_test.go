@@ -23,7 +23,8 @@ func slowHeader(line []byte, h *Header) (underscore bool, problem string) {
 		return false, "has a header line without a name"
 	}
 	for _, c := range line[:colon] {
-		if !strings.ContainsRune("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", rune(c)) {
+		if !strings.ContainsRune("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+			rune(c)) {
 			return false, "has a header name with a character that may not be in one"
 		}
 		underscore = underscore || c == '_'
@@ -77,8 +78,10 @@ func slowTarget(t []byte) bool {
 // FuzzScan compares what looks at eight bytes at a time with what looks at one.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{
-		"Host: a", "Content-Type:application/json", "a_b:\t\xff\x80 \t", " folded", "none", ": 1", "a b: 1", "A: 1234567\x7f", "A: 12345678\x1f9",
-		"X-Remote-User: \t\t\t\t\t\t\t\t\tx", "A: \x00", "A: b\r", "A\r: b", "/a%2Fb/%c3%bc/01234567?%", "/0123456 ", "/0123456%2", "Accept-Encoding: gzip\xa0\x9f",
+		"Host: a", "Content-Type:application/json", "a_b:\t\xff\x80 \t", " folded", "none", ": 1", "a b: 1",
+		"A: 1234567\x7f", "A: 12345678\x1f9",
+		"X-Remote-User: \t\t\t\t\t\t\t\t\tx", "A: \x00", "A: b\r", "A\r: b", "/a%2Fb/%c3%bc/01234567?%", "/0123456 ",
+		"/0123456%2", "Accept-Encoding: gzip\xa0\x9f",
 	} {
 		f.Add([]byte(s))
 	}
@@ -92,7 +95,8 @@ func FuzzScan(f *testing.F) {
 				t.Fatalf("the target %q: %v", b, err)
 			}
 		}
-		if lower := strings.ToLower(string(b)); hasTokenBytes([]byte(lower)) && !strings.ContainsAny(lower, "^_`!#$%&'*+.|~") {
+		if lower := strings.ToLower(string(b)); hasTokenBytes([]byte(lower)) &&
+			!strings.ContainsAny(lower, "^_`!#$%&'*+.|~") {
 			for i := range len(b) {
 				other := bytes.Clone(b)
 				other[i] ^= 1
@@ -109,7 +113,8 @@ func FuzzScan(f *testing.F) {
 		size, underscore, problem := scanHeader(line, &got)
 		wantUnderscore, wantProblem := slowHeader(b, &want)
 		if problem != wantProblem || underscore != wantUnderscore && problem == "" || !reflect.DeepEqual(got, want) {
-			t.Fatalf("%q\ngot  %+v %v %q\nwant %+v %v %q", b, got, underscore, problem, want, wantUnderscore, wantProblem)
+			t.Fatalf("%q\ngot  %+v %v %q\nwant %+v %v %q", b, got, underscore, problem, want, wantUnderscore,
+				wantProblem)
 		}
 		if problem == "" && size != len(b)+len("\r\n") {
 			t.Fatalf("%q has %d bytes", b, size)
@@ -121,9 +126,12 @@ func FuzzScan(f *testing.F) {
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{
 		head("POST /a HTTP/1.1", "Host: a", "Content-Length: 4") + "a: b", head("GET / HTTP/1.1", "Host: a"),
-		"GET / HTTP/1.1\r\nHost: a\r\n", "GET / HTTP/1.1\r\nHost: a\n\r\n", "GET / HTTP/1.1\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\n\r",
-		head("GET / HTTP/1.1", "Host: a", "Connection: close, a_b", "a_b: 1"), head("HTTP/1.1 200 OK", "Content-Length: 2") + "{}",
-		head("HTTP/1.1 200 OK", "Trailer: a", "Trailer: b", "Connection: a"), "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\n\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\n", "GET / HTTP/1.1\r\nHost: a\n\r\n", "GET / HTTP/1.1\nHost: a\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\n\r",
+		head("GET / HTTP/1.1", "Host: a", "Connection: close, a_b", "a_b: 1"),
+		head("HTTP/1.1 200 OK", "Content-Length: 2") + "{}",
+		head("HTTP/1.1 200 OK", "Trailer: a", "Trailer: b", "Connection: a"), "HTTP/1.1 200 OK\r\n",
+		"HTTP/1.1 200 OK\n\r\n\r\n",
 	} {
 		f.Add([]byte(s))
 	}

@@ -7,9 +7,10 @@ import "testing"
 func TestUpgrade(t *testing.T) {
 	const asked = "GET / HTTP/1.1\r\nHost: a\r\n"
 	for head, want := range map[string]string{
-		asked + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n":                                "websocket",
-		asked + "Upgrade: SPDY/3.1\r\nConnection: keep-alive, upgrade\r\n\r\n":                     "SPDY/3.1",
-		asked + "Connection: keep-alive\r\nConnection: UPGRADE\r\nUpgrade: a, b\r\n\r\n":           "a, b", // which is no protocol
+		asked + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n":            "websocket",
+		asked + "Upgrade: SPDY/3.1\r\nConnection: keep-alive, upgrade\r\n\r\n": "SPDY/3.1",
+		// which is no protocol
+		asked + "Connection: keep-alive\r\nConnection: UPGRADE\r\nUpgrade: a, b\r\n\r\n":           "a, b",
 		asked + "Upgrade: websocket\r\n\r\n":                                                       "",
 		asked + "Connection: Upgrade\r\n\r\n":                                                      "",
 		asked + "Connection: Upgrade\r\nUpgrade: websocket\r\nupgrade: websocket\r\n\r\n":          "",

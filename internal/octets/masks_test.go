@@ -37,8 +37,8 @@ func TestMasks(t *testing.T) {
 	judgeTexts(t, []byte{0, 0x1f, ' ', '!', '"', '#', '[', '\\', ']', 'a', 0x7f, 0x80, 0xa2, 0xff}, judgeMasks)
 }
 
-// judgeTexts judges each byte at each place among others, which carry and borrow, and random texts at each alignment and of each
-// length.
+// judgeTexts judges each byte at each place among others, which carry and borrow, and random texts at each alignment
+// and of each length.
 func judgeTexts(t *testing.T, others []byte, judge func(t *testing.T, text []byte)) {
 	t.Helper()
 	for c := range 256 {

@@ -1,7 +1,7 @@
 // Package octets classifies eight bytes of a text at a time, and 64 if the processor can.
 //
-// A word is eight bytes, the first one in the lowest byte. What a function finds of a byte is the highest bit of the same
-// byte of its result.
+// A word is eight bytes, the first one in the lowest byte. What a function finds of a byte is the highest bit of the
+// same byte of its result.
 package octets
 
 import (
@@ -24,8 +24,8 @@ func WordOf(s string) uint64 {
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// First returns the place of the first byte of which something was found; 8 if there is none. Other bits than the highest
-// ones do not count.
+// First returns the place of the first byte of which something was found; 8 if there is none. Other bits than the
+// highest ones do not count.
 func First(found uint64) int { return bits.TrailingZeros64(found&Highs) >> 3 }
 
 // FirstBelow finds the first byte below c, which is at most 0x80. Of the bytes behind it the result says nothing.

@@ -38,7 +38,8 @@ func judgeStructures(t *testing.T, text []byte) {
 }
 
 func TestStructures(t *testing.T) {
-	judgeTexts(t, []byte{0, '!', '"', '#', '[', '\\', ']', 'z', '{', '|', '}', 0x7f, 0x80, 0xa2, 0xdb, 0xff}, judgeStructures)
+	judgeTexts(t, []byte{0, '!', '"', '#', '[', '\\', ']', 'z', '{', '|', '}', 0x7f, 0x80, 0xa2, 0xdb, 0xff},
+		judgeStructures)
 }
 
 func FuzzStructures(f *testing.F) {

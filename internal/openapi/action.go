@@ -51,7 +51,8 @@ func findActions(d *Document, resources []*Resource, paths []*pathItem) {
 				continue
 			}
 			if isVerbless(method) {
-				d.report.refuse(setting, "must be at a method that policies have a verb for, which %s is not", strings.ToUpper(method))
+				d.report.refuse(setting, "must be at a method that policies have a verb for, which %s is not",
+					strings.ToUpper(method))
 				continue
 			}
 			of := owner(resources, p, strings.Clone(text(setting, "resource")))

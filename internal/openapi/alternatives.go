@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// choice is what anyOf and oneOf say of a value besides real alternatives: null as one of two, a list of types, and a list of
-// values with descriptions.
+// choice is what anyOf and oneOf say of a value besides real alternatives: null as one of two, a list of types, and a
+// list of values with descriptions.
 type choice struct {
 	// lists are the real alternatives.
 	lists []document.Node

@@ -86,12 +86,13 @@ func deletionOf(d *Document, m document.Node, as translation) []Body {
 
 // undeclaredBodies are for operations without a declared body: JSON is read, all else passes.
 var undeclaredBodies = []Body{
-	{Media: "application/json", As: contract.AsJSON}, {Media: "application/*+json", As: contract.AsJSON}, {Media: "*/*", As: contract.AsBytes},
+	{Media: "application/json", As: contract.AsJSON}, {Media: "application/*+json", As: contract.AsJSON},
+	{Media: "*/*", As: contract.AsBytes},
 }
 
 // patchOf returns what a member of `content` lets clients send with a PATCH, and names the media types that the gateway
-// refuses. A patch has the members that it changes, and gets no defaults. In a form no field is required, because it has
-// only those that it changes.
+// refuses. A patch has the members that it changes, and gets no defaults. In a form no field is required, because it
+// has only those that it changes.
 func patchOf(d *Document, m document.Node) (all []Body) {
 	name := mediaName(m)
 	_, hasSchema := d.follow(m).Get("schema")
@@ -250,8 +251,8 @@ func (f *formReader) refused(at document.Node, why string) {
 	f.doc.report.warn(at, "is refused in forms of %s: %s", media, why)
 }
 
-// readAs finds how the text of a field becomes a value of its schema. If there is no way, it returns why: what a parameter
-// would pass without is refused in a form, because a form with it would not be read whole.
+// readAs finds how the text of a field becomes a value of its schema. If there is no way, it returns why: what a
+// parameter would pass without is refused in a form, because a form with it would not be read whole.
 func (f *formReader) readAs(p *contract.Parameter, said document.Node, m *schema.Model) (why string, ok bool) {
 	all := f.doc.report
 	f.doc.report = newReport()

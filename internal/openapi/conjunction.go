@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
-// conjunction is a schema without $ref and allOf: all parts hold for the value. The schema itself stands first, and the ones
-// that it refers to behind it.
+// conjunction is a schema without $ref and allOf: all parts hold for the value. The schema itself stands first, and the
+// ones that it refers to behind it.
 type conjunction struct {
 	parts []document.Node
 	// seen are the schemas that were added, the ones among them that are nothing but a reference too.
@@ -131,7 +131,8 @@ func (c *conjunction) saysMore() bool {
 }
 
 var scalarKeywords = []string{
-	"minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "not",
+	"minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+	"not",
 }
 
 // hasMember reports whether the schema names a member.
@@ -147,7 +148,8 @@ func (c *conjunction) hasMember(name string) bool {
 // The types of JSON Schema, in the order in which messages list them.
 var allTypes = []string{"integer", "number", "string", "boolean", "object", "array", "null"}
 
-// types are the types that all parts allow, without null; none is any. nullable reports whether null is allowed beside them.
+// types are the types that all parts allow, without null; none is any. nullable reports whether null is allowed beside
+// them.
 func (c *conjunction) types() (types []string, nullable bool) {
 	typed, may, granted := false, true, false
 	for _, p := range c.parts {

@@ -52,7 +52,8 @@ func unroll(root *schema.Model) []*branch {
 			if m == nil {
 				return nil
 			}
-			all = append(all, &branch{Model: m, around: b, at: strings.TrimPrefix(b.at+"."+step, "."), field: b.field + name})
+			all = append(all, &branch{Model: m, around: b, at: strings.TrimPrefix(b.at+"."+step, "."),
+				field: b.field + name})
 			return all[len(all)-1]
 		}
 		for _, p := range b.Properties {
@@ -63,13 +64,14 @@ func unroll(root *schema.Model) []*branch {
 	return all
 }
 
-// isSame reports whether two models are of the same schemas. The model of a whole value has no default, and is another one.
+// isSame reports whether two models are of the same schemas. The model of a whole value has no default, and is another
+// one.
 func (b *branch) isSame(other *branch) bool {
 	return b.Model == other.Model || len(b.Parts) > 0 && slices.Equal(b.Parts, other.Parts)
 }
 
-// left returns the paths of the fields whose defaults are left to the API, as [cel.NewUnfilled] takes them. A field that
-// must be there is not among them.
+// left returns the paths of the fields whose defaults are left to the API, as [cel.NewUnfilled] takes them. A field
+// that must be there is not among them.
 func (s *Schema) left() (fields []string) {
 	if !slices.ContainsFunc(s.model.Reachable(), func(m *schema.Model) bool { return m.IsLeft }) {
 		return nil
@@ -121,8 +123,8 @@ func decode(n document.Node, into any, say *report) {
 	}
 }
 
-// declarer writes the schema of a document as Kubernetes writes schemas: as far as Kubernetes' checks of its keywords, and
-// expressions, need it, and a schema that Kubernetes publishes as a whole.
+// declarer writes the schema of a document as Kubernetes writes schemas: as far as Kubernetes' checks of its keywords,
+// and expressions, need it, and a schema that Kubernetes publishes as a whole.
 type declarer struct {
 	*Schema
 	say      *report
@@ -183,7 +185,8 @@ func (d *declarer) branch(b *branch) (p apiextensionsv1.JSONSchemaProps, e *sche
 	}
 	if b.others != nil {
 		of, extensions := d.branch(b.others)
-		p.AdditionalProperties, e.Additional = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &of}, unlessEmpty(extensions)
+		p.AdditionalProperties, e.Additional = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &of},
+			unlessEmpty(extensions)
 	}
 	if b.items != nil {
 		of, extensions := d.branch(b.items)
@@ -226,10 +229,12 @@ func (b *branch) why() string {
 	return "is not enforced here: with everything that it refers to the schema would be too large"
 }
 
-// boundKeywords are the keywords that the estimate of what rules cost reads, valueKeywords the others that Kubernetes publishes.
+// boundKeywords are the keywords that the estimate of what rules cost reads, valueKeywords the others that Kubernetes
+// publishes.
 var (
 	boundKeywords = []string{"maxLength", "maxItems", "maxProperties"}
-	valueKeywords = []string{"minLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems",
+	valueKeywords = []string{"minLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+		"multipleOf", "minItems",
 		"minProperties", "enum", "not", "anyOf", "oneOf"}
 )
 
@@ -242,7 +247,8 @@ func (d *declarer) values(p *apiextensionsv1.JSONSchemaProps, b *branch) {
 		switch {
 		case key == "format" && (p.Type == "integer" && m.Is("int32") || p.Type == "number" && m.Is("float")):
 		case slices.Contains(boundKeywords, key):
-		case !d.as.kubernetes, !slices.Contains(valueKeywords, key), isAlternative && !slices.Contains(b.Alternatives, m):
+		case !d.as.kubernetes, !slices.Contains(valueKeywords, key), isAlternative &&
+			!slices.Contains(b.Alternatives, m):
 			return
 		case (isAlternative || key == "not") && !isStructural(m):
 			d.say.gap(m, "the keyword '%s' is not enforced", key)
@@ -299,13 +305,14 @@ func itemsOf(n document.Node) (list []document.Node) {
 	return list
 }
 
-// own takes Kubernetes' keywords, and the gateway's. The rules about a value are compiled once, where expressions see most of
-// what is in it.
+// own takes Kubernetes' keywords, and the gateway's. The rules about a value are compiled once, where expressions see
+// most of what is in it.
 func (d *declarer) own(p *apiextensionsv1.JSONSchemaProps, e *schema.Extensions, b *branch, path *field.Path) {
 	for _, part := range b.Parts {
 		members(part, func(m document.Node) {
 			switch key := m.Key(); {
-			case key == "x-kubernetes-list-type", key == "x-kubernetes-list-map-keys", key == "x-kubernetes-map-type", key == "x-kubernetes-embedded-resource":
+			case key == "x-kubernetes-list-type", key == "x-kubernetes-list-map-keys", key == "x-kubernetes-map-type",
+				key == "x-kubernetes-embedded-resource":
 				d.decode(m, p)
 			case strings.HasPrefix(key, schema.ExtensionPrefix) && d.as.of != ofResponses:
 				d.keywords.Keyword(e, m, path)
@@ -318,8 +325,8 @@ func (d *declarer) own(p *apiextensionsv1.JSONSchemaProps, e *schema.Extensions,
 	d.checkListType(p, b)
 }
 
-// checkListType drops a list type whose keys cannot identify items, because they may be missing. Kubernetes has some, and
-// with it keys are required at any rate if it says so.
+// checkListType drops a list type whose keys cannot identify items, because they may be missing. Kubernetes has some,
+// and with it keys are required at any rate if it says so.
 func (d *declarer) checkListType(p *apiextensionsv1.JSONSchemaProps, b *branch) {
 	if p.XListType == nil || *p.XListType != "map" {
 		return
@@ -327,7 +334,8 @@ func (d *declarer) checkListType(p *apiextensionsv1.JSONSchemaProps, b *branch) 
 	for _, key := range p.XListMapKeys {
 		if p.Items != nil && b.items != nil {
 			items := p.Items.Schema
-			if of, found := items.Properties[key]; found && (of.Default != nil || slices.Contains(items.Required, key)) {
+			if of, found := items.Properties[key]; found &&
+				(of.Default != nil || slices.Contains(items.Required, key)) {
 				continue
 			}
 			if d.as.kubernetes && isRequiredIn(b.items.Model, key) {

@@ -48,8 +48,9 @@ func agrees(t *testing.T, seed uint64) (compared, valid int) {
 	}
 	raw, err := json.Marshal(map[string]any{
 		"openapi": "3.1.0", "info": map[string]any{"title": "t", "version": "1"},
-		"paths": map[string]any{"/things": map[string]any{"post": map[string]any{"requestBody": map[string]any{"content": map[string]any{
-			"application/json": map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/Thing"}}}}}}},
+		"paths": map[string]any{
+			"/things": map[string]any{"post": map[string]any{"requestBody": map[string]any{"content": map[string]any{
+				"application/json": map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/Thing"}}}}}}},
 		"components": map[string]any{"schemas": components},
 	})
 	if err != nil {

@@ -107,7 +107,8 @@ func New(parsed *document.Document) (*Document, error) {
 	if _, isSwagger := parsed.Root().Get(swaggerKey); isSwagger && !isOpenAPI {
 		return newSwagger(parsed)
 	}
-	d := &Document{root: parsed.Root(), report: newReport(), mild: newReport(), watched: map[uint32]bool{}, filled: map[uint32]bool{}}
+	d := &Document{root: parsed.Root(), report: newReport(), mild: newReport(), watched: map[uint32]bool{},
+		filled: map[uint32]bool{}}
 	version := text(d.root, "openapi")
 	if n, found := d.root.Get("openapi"); found && n.Kind() == document.Number {
 		version = string(n.Raw())

@@ -29,7 +29,8 @@ type Documented struct {
 // IsHeld reports whether the document says anything of requests that can be checked.
 func (o *Documented) IsHeld() bool {
 	isRead := func(b Body) bool { return b.Schema != nil }
-	return len(o.Said.Parameters)+len(o.Said.Security)+len(o.Said.Answers) > 0 || slices.ContainsFunc(o.Said.Bodies, isRead) ||
+	return len(o.Said.Parameters)+len(o.Said.Security)+len(o.Said.Answers) > 0 ||
+		slices.ContainsFunc(o.Said.Bodies, isRead) ||
 		len(o.Said.Bodies) > 0 && !takesAnything(o.Said.Bodies)
 }
 
@@ -63,13 +64,15 @@ func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 			name := strings.ToUpper(method)
 			if !resource.Documentable(name) {
 				if name != http.MethodOptions {
-					d.report.gap(operation, "is not enforced: the gateway does not read requests of the method %s", name)
+					d.report.gap(operation, "is not enforced: the gateway does not read requests of the method %s",
+						name)
 				}
 				continue
 			}
 			key := name + " " + p.address()
 			if first := known[key]; first != nil {
-				d.report.warn(operation, "is not enforced: the same requests match '%s', which stands before it", first.path)
+				d.report.warn(operation, "is not enforced: the same requests match '%s', which stands before it",
+					first.path)
 				continue
 			}
 			known[key] = p
@@ -80,10 +83,12 @@ func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 }
 
 // documentedOf returns an operation.
-func (d *Document) documentedOf(p *pathItem, method string, operation document.Node, settings []document.Node) *Documented {
+func (d *Document) documentedOf(p *pathItem, method string, operation document.Node,
+	settings []document.Node) *Documented {
 	o := &Documented{
 		Method: method, Scope: scopeOf(settings), Place: Place(operation),
-		Slashes: resource.SlashesNamed(saidIn(settings, "trailingSlash", ""), saidIn(settings, "encodedSlash", "Allow")),
+		Slashes: resource.SlashesNamed(saidIn(settings, "trailingSlash", ""),
+			saidIn(settings, "encodedSlash", "Allow")),
 	}
 	for _, at := range settings {
 		if m, found := at.Get("rollout"); found {
@@ -160,7 +165,8 @@ func scopeOf(settings []document.Node) resource.Scope {
 			s.Targets = nil
 			for t := targets.First(); t.Valid(); t = t.Next() {
 				member := func(name string) string { m, _ := t.Get(name); return textOf(m) }
-				if target, is := resource.TargetOf(member("kind"), member("namespace"), member("name"), member("sectionName")); is {
+				if target, is := resource.TargetOf(member("kind"), member("namespace"), member("name"),
+					member("sectionName")); is {
 					s.Targets = append(s.Targets, target)
 				}
 			}

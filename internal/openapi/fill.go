@@ -88,7 +88,8 @@ func (d *Document) checkDefaults() {
 			d.checkValue(nulls, nullsDefaulted, nullsKept)
 		}
 		if nulls.Is(nullsDefaulted) && filled.Is(defaultsLeft) {
-			d.report.warn(nulls, "has no effect beside `%s: %s`: no default takes the place of null", DefaultsKey, defaultsLeft)
+			d.report.warn(nulls, "has no effect beside `%s: %s`: no default takes the place of null", DefaultsKey,
+				defaultsLeft)
 		}
 		return extension
 	}

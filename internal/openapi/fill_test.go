@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/openapi"
 )
 
-// TestDefaultsOff: the document, a path or an operation says whether the defaults of its schemas are filled in. What the
-// gateway's own keywords say stays.
+// TestDefaultsOff: the document, a path or an operation says whether the defaults of its schemas are filled in. What
+// the gateway's own keywords say stays.
 func TestDefaultsOff(t *testing.T) {
 	const text = `{"openapi":"3.0.3","info":{"title":"Tasks","version":"v1"},ROOT"paths":{
  "/tasks":{COLLECTION"get":{"responses":{"200":{"description":"ok"}}},
@@ -29,9 +29,12 @@ func TestDefaultsOff(t *testing.T) {
 		{nil, "true true false 1"},
 		{read, "true true true 1"},
 		{map[string]string{"ROOT": `"x-admission-gateway-resource":{"readDefaults":"Fill"},`}, "true true true 1"},
-		{map[string]string{"ROOT": `"x-admission-gateway-resource":{"readDefaults":"Fill"},`, "OBJECT": `"x-admission-gateway-resource":{"readDefaults":"Off"},`}, "true true false 1"},
-		{map[string]string{"ROOT": `"x-admission-gateway-resource":{"readDefaults":"On"},`}, "x-admission-gateway-resource.readDefaults: must be 'Fill' or 'Off'"},
-		{map[string]string{"ROOT": `"x-admission-gateway-resource":{"readDefaults":"Fill","defaults":"Off"},`}, "false false false 0"},
+		{map[string]string{"ROOT": `"x-admission-gateway-resource":{"readDefaults":"Fill"},`,
+			"OBJECT": `"x-admission-gateway-resource":{"readDefaults":"Off"},`}, "true true false 1"},
+		{map[string]string{"ROOT": `"x-admission-gateway-resource":{"readDefaults":"On"},`},
+			"x-admission-gateway-resource.readDefaults: must be 'Fill' or 'Off'"},
+		{map[string]string{"ROOT": `"x-admission-gateway-resource":{"readDefaults":"Fill","defaults":"Off"},`},
+			"false false false 0"},
 		{map[string]string{"ROOT": said("Off")}, "false false false 0"},
 		{map[string]string{"ROOT": said("Fill"), "GET": read["GET"]}, "true true true 1"},
 		{map[string]string{"OBJECT": said("Off")}, "true false false 1"},
@@ -41,8 +44,10 @@ func TestDefaultsOff(t *testing.T) {
 		{map[string]string{"ROOT": said("Off"), "POST": said("Fill")}, "true false false 1"},
 		{map[string]string{"OBJECT": said("Off"), "PUT": said("Fill")}, "true true false 1"},
 		{map[string]string{"ROOT": said("No")}, "x-admission-gateway-resource.defaults: must be 'Fill' or 'Off'"},
-		{map[string]string{"ROOT": `"x-admission-gateway-resource":{"nulls":"Off"},`}, "x-admission-gateway-resource.nulls: must be 'Default' or 'Keep'"},
-		{map[string]string{"POST": `"x-admission-gateway-resource":{"nulls":"Default"},`, "GET": read["GET"]}, "true true true 1"},
+		{map[string]string{"ROOT": `"x-admission-gateway-resource":{"nulls":"Off"},`},
+			"x-admission-gateway-resource.nulls: must be 'Default' or 'Keep'"},
+		{map[string]string{"POST": `"x-admission-gateway-resource":{"nulls":"Default"},`, "GET": read["GET"]},
+			"true true true 1"},
 		{map[string]string{"POST": `"x-admission-gateway-resource":{"group":"a"},`},
 			"paths[/tasks].post.x-admission-gateway-resource.group: must be 'defaults', 'readDefaults' or 'nulls', which are all that an operation may say: set it at the path"},
 	} {

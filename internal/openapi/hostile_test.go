@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// TestLargeSchemas has documents that say in a few lines what becomes much when references are replaced by what they refer
-// to: it stays bounded.
+// TestLargeSchemas has documents that say in a few lines what becomes much when references are replaced by what they
+// refer to: it stays bounded.
 func TestLargeSchemas(t *testing.T) {
 	each := func(n int, format string) string {
 		var b strings.Builder
@@ -43,8 +43,9 @@ func TestLargeSchemas(t *testing.T) {
 			"Thing: {$ref: '#/components/schemas/Base'}\nBase: {type: object, discriminator: {propertyName: kind}, properties: {kind: {type: string}, of: {$ref: '#/components/schemas/Base'}}}\n" +
 				each(100, "H%d: {allOf: [{$ref: '#/components/schemas/Base'}, {properties: {b: {$ref: '#/components/schemas/Base'}}}]}\n"),
 		},
-		"many heirs":      {"Thing: {type: object, properties: {a: {$ref: '#/components/schemas/Base'}}}\nBase: {type: object, discriminator: {propertyName: kind}, properties: {kind: {type: string}}}\n" + each(500, "H%d: {allOf: [{$ref: '#/components/schemas/Base'}, {required: [x]}]}\n")},
-		"deep and inline": {"Thing: " + strings.Repeat("{type: object, properties: {a: ", 80) + "{type: string}" + strings.Repeat("}}", 80) + "\n"},
+		"many heirs": {"Thing: {type: object, properties: {a: {$ref: '#/components/schemas/Base'}}}\nBase: {type: object, discriminator: {propertyName: kind}, properties: {kind: {type: string}}}\n" + each(500, "H%d: {allOf: [{$ref: '#/components/schemas/Base'}, {required: [x]}]}\n")},
+		"deep and inline": {"Thing: " + strings.Repeat("{type: object, properties: {a: ", 80) + "{type: string}" +
+			strings.Repeat("}}", 80) + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resources, _, found := read(t, things("3.1.0", c.components)).Resources(nil)
@@ -65,8 +66,8 @@ func TestLargeSchemas(t *testing.T) {
 	}
 }
 
-// FuzzResources reads documents of any kind: whatever they say, reading them ends, and what becomes a schema compiles or is
-// reported as wrong.
+// FuzzResources reads documents of any kind: whatever they say, reading them ends, and what becomes a schema compiles
+// or is reported as wrong.
 func FuzzResources(f *testing.F) {
 	f.Add(`{"openapi":"3.1.0","paths":{"/a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/A"}}}}}}},` +
 		`"components":{"schemas":{"A":{"type":["object","null"],"properties":{"a":{"oneOf":[{"$ref":"#/components/schemas/A"},{"const":1}],"default":{}}},` +

@@ -45,7 +45,8 @@ func (d *Document) kubernetes(paths []*pathItem) []*Resource {
 		})
 		if i < 0 {
 			i = len(all)
-			all = append(all, &Resource{Group: at.group, Version: at.version, Plural: at.plural, at: p.node, Envelope: resource.Kubernetes, Settings: d.settings()})
+			all = append(all, &Resource{Group: at.group, Version: at.version, Plural: at.plural, at: p.node,
+				Envelope: resource.Kubernetes, Settings: d.settings()})
 		}
 		r := all[i]
 		r.Namespaced = r.Namespaced || at.namespaced
@@ -113,7 +114,8 @@ func kubernetesOperations(d *Document, all []*Resource, paths []*pathItem) {
 			continue
 		}
 		for _, method := range methods {
-			if verb := resource.VerbOf(strings.ToUpper(method), at.item); verb != resource.VerbOther && p.writes(method) {
+			if verb := resource.VerbOf(strings.ToUpper(method), at.item); verb != resource.VerbOther &&
+				p.writes(method) {
 				if o := kubernetesSaid(d, &at, verb, p, p.operation(method)); len(o.Parameters)+len(o.Security) > 0 {
 					all[i].said = append(all[i].said, o)
 				}
@@ -124,8 +126,10 @@ func kubernetesOperations(d *Document, all []*Resource, paths []*pathItem) {
 
 // kubernetesSaid returns the document's description of an operation. What every API server reads in
 // the same way is left to the gateway's own reading of it, which is Kubernetes'.
-func kubernetesSaid(d *Document, at *kubernetesPlace, verb resource.Verb, p *pathItem, operation document.Node) Operation {
-	o := Operation{Verb: verb, At: &contract.Target{Verb: verb, Subresource: at.subresource, IsNamespaced: at.namespaced}}
+func kubernetesSaid(d *Document, at *kubernetesPlace, verb resource.Verb, p *pathItem,
+	operation document.Node) Operation {
+	o := Operation{Verb: verb, At: &contract.Target{Verb: verb, Subresource: at.subresource,
+		IsNamespaced: at.namespaced}}
 	var enforced []document.Node
 	for _, n := range d.declared(p, operation) {
 		switch {
@@ -153,14 +157,16 @@ func kubernetesSaid(d *Document, at *kubernetesPlace, verb resource.Verb, p *pat
 	}
 	d.parameters(&o, p, operation, enforced)
 	for _, n := range enforced {
-		if slices.ContainsFunc(o.Parameters, func(r contract.Parameter) bool { return r.Name == text(n, "name") && r.In.String() == text(n, "in") }) {
+		if slices.ContainsFunc(o.Parameters,
+			func(r contract.Parameter) bool { return r.Name == text(n, "name") && r.In.String() == text(n, "in") }) {
 			d.mild.warn(n, "is enforced at upstreams of the dialect Plain alone: an API server reads its parameters itself")
 		}
 	}
 	return o
 }
 
-// isKubernetesOwn reports whether a parameter is one that every API server has: an option, or a name that may be any text.
+// isKubernetesOwn reports whether a parameter is one that every API server has: an option, or a name that may be any
+// text.
 func isKubernetesOwn(n document.Node) bool {
 	name := text(n, "name")
 	switch text(n, "in") {
@@ -170,7 +176,8 @@ func isKubernetesOwn(n document.Node) bool {
 		s, _ := n.Get("schema")
 		isPlain := text(s, "type") == "string"
 		members(s, func(m document.Node) {
-			isPlain = isPlain && slices.Contains([]string{"type", "uniqueItems", "description", "title", "example"}, m.Key())
+			isPlain = isPlain && slices.Contains([]string{"type", "uniqueItems", "description", "title", "example"},
+				m.Key())
 		})
 		return isPlain && (name == "name" || name == "namespace")
 	}
@@ -184,7 +191,8 @@ func kubernetesPath(segments []string) (at kubernetesPlace, ok bool) {
 		return at, false
 	case segments[0] == "apis" && len(segments) >= 2:
 		at.group, segments = segments[1], segments[2:]
-	case segments[0] == "api" || segments[0] == "apis" || segments[0] == "version" || segments[0] == "openapi" || segments[0] == ".well-known":
+	case segments[0] == "api" || segments[0] == "apis" || segments[0] == "version" || segments[0] == "openapi" ||
+		segments[0] == ".well-known":
 		segments = segments[1:]
 	default:
 		return at, false

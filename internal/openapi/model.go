@@ -163,7 +163,8 @@ func (b *modeler) value(m *schema.Model, c *conjunction) (isNullable bool) {
 		}
 	}
 	types = b.infer(m, c, types, found.lists)
-	if c.isIntOrString() || len(types) == len(intOrString) && slices.Contains(types, "integer") && slices.Contains(types, "string") {
+	if c.isIntOrString() || len(types) == len(intOrString) && slices.Contains(types, "integer") &&
+		slices.Contains(types, "string") {
 		types = intOrString
 	}
 	m.Types, m.Nullable = types, nullable || len(types) == 0
@@ -226,10 +227,12 @@ func (c *conjunction) isIntOrString() bool {
 // keywordTypes are the keywords that only constrain objects, or lists. An author who writes them
 // without a type means one: there are defaults, rules and fields for it. Values of other types are valid all the same.
 var keywordTypes = map[string]string{
-	"properties": "object", "additionalProperties": "object", "required": "object", "minProperties": "object", "maxProperties": "object",
+	"properties": "object", "additionalProperties": "object", "required": "object", "minProperties": "object",
+	"maxProperties":     "object",
 	"patternProperties": "object", "propertyNames": "object", "unevaluatedProperties": "object",
 	"discriminator": "object",
-	"items":         "array", "prefixItems": "array", "minItems": "array", "maxItems": "array", "uniqueItems": "array", "contains": "array",
+	"items":         "array", "prefixItems": "array", "minItems": "array", "maxItems": "array", "uniqueItems": "array",
+	"contains": "array",
 }
 
 // inferred returns the type that the keywords of a schema are for; "" if they do not tell.
@@ -244,7 +247,8 @@ func (c *conjunction) inferred() string {
 	return ""
 }
 
-// infer returns the type that is meant if none is named: by the keywords, else the one that all alternatives or values have.
+// infer returns the type that is meant if none is named: by the keywords, else the one that all alternatives or values
+// have.
 func (b *modeler) infer(m *schema.Model, c *conjunction, types []string, alternatives []document.Node) []string {
 	if len(types) > 0 {
 		return types
@@ -293,13 +297,15 @@ func (d *Document) typeOfAlternatives(lists []document.Node) (common string) {
 // 'PT1H30M'.
 var formats = []string{
 	"date", "date-time", "email", "hostname", "ipv4", "ipv6", "uri", "uuid", "mac", "cidr", "password",
-	"uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "bsonobjectid", "datetime",
+	"uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "bsonobjectid",
+	"datetime",
 }
 
 // text describes a string.
 func (b *modeler) text(m *schema.Model, c *conjunction) {
 	c.each("format", func(n document.Node) {
-		if name := n.Str(); m.Format == "" && (slices.Contains(formats, name) || b.as.kubernetes && name == "duration") {
+		if name := n.Str(); m.Format == "" &&
+			(slices.Contains(formats, name) || b.as.kubernetes && name == "duration") {
 			m.Format = strings.Clone(name)
 		}
 	})
@@ -322,8 +328,8 @@ func (b *modeler) list(m *schema.Model, c *conjunction) {
 	m.Items = b.member(b.doc.conjunctionOf(items...), items)
 }
 
-// object describes an object. Unlike in Kubernetes' schemas, members that are not named may be anything unless the schema says
-// otherwise.
+// object describes an object. Unlike in Kubernetes' schemas, members that are not named may be anything unless the
+// schema says otherwise.
 func (b *modeler) object(m *schema.Model, c *conjunction, whole wholeness) {
 	schemas := map[string][]document.Node{}
 	var names []string
@@ -410,10 +416,12 @@ func (b *modeler) others(m *schema.Model, c *conjunction) {
 	if len(schemas) > 0 && !m.IsClosed {
 		m.Others = b.member(b.doc.conjunctionOf(schemas...), schemas)
 	}
-	m.IsOpen = !m.IsClosed && (m.Others == nil || isNamed) && (isOpen || m.Others != nil || !isNamed || !b.as.kubernetes)
+	m.IsOpen = !m.IsClosed && (m.Others == nil || isNamed) &&
+		(isOpen || m.Others != nil || !isNamed || !b.as.kubernetes)
 }
 
-// isLeftToAPI reports whether a required property may be missing, because it is the API that sets it, or does not show it.
+// isLeftToAPI reports whether a required property may be missing, because it is the API that sets it, or does not show
+// it.
 func (b *modeler) isLeftToAPI(c *conjunction) bool {
 	of := b.as.of
 	return c.says("readOnly") && !of.isAnswer() || c.says("writeOnly") && of.lacksHidden()

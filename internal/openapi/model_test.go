@@ -34,10 +34,12 @@ Thing:
 		t.Errorf("got %s, %q", got, wrong)
 	}
 	_, wrong := admitted(t, s, strings.Replace(deep, `"of":{}`, `"of":{"size":10}`, 1))
-	if want := []string{`of.all[0].by[k].of.of.size: Invalid value: 10: failed rule: self.size < 9`}; !sameField(wrong, want) {
+	if want := []string{`of.all[0].by[k].of.of.size: Invalid value: 10: failed rule: self.size < 9`}; !sameField(wrong,
+		want) {
 		t.Errorf("got %q, want %q", wrong, want)
 	}
-	if _, wrong := admitted(t, s, strings.Replace(deep, `"of":{}`, `"of":{"Size":1}`, 1)); len(wrong) != 1 || !strings.Contains(wrong[0], "must be spelled 'size'") {
+	if _, wrong := admitted(t, s, strings.Replace(deep, `"of":{}`, `"of":{"Size":1}`, 1)); len(wrong) != 1 ||
+		!strings.Contains(wrong[0], "must be spelled 'size'") {
 		t.Errorf("a misspelled name: %q", wrong)
 	}
 	nested := strings.Repeat(`{"size":1,"of":`, 4) + `{"size":1,"name":"a"}` + strings.Repeat("}", 4)
@@ -51,7 +53,8 @@ Thing:
 		t.Errorf("%d programs", got)
 	}
 	root := s.Root()
-	if of := root.Property("of").Shape; of == root || of != of.Property("of").Shape || of != of.Property("all").Shape.Items() || of != of.Property("by").Shape.Additional() {
+	if of := root.Property("of").Shape; of == root || of != of.Property("of").Shape ||
+		of != of.Property("all").Shape.Items() || of != of.Property("by").Shape.Additional() {
 		t.Error("the graph does not lead back to the schema")
 	}
 	s.MergeType()
@@ -90,7 +93,9 @@ Last: {type: object, default: {last: {last: {}}}, properties: {last: {type: obje
 		t.Errorf("got %q, want %q", got, want)
 	}
 	s := compiled(t, resources[0].Create)
-	if got, wrong := admitted(t, s, `{"next":{"next":{}}}`); got != `{"next":{"next":{"size":1},"size":1},"last":{"last":{"last":{}},"size":1}}` || wrong != nil {
+	if got, wrong := admitted(t, s,
+		`{"next":{"next":{}}}`); got != `{"next":{"next":{"size":1},"size":1},"last":{"last":{"last":{}},"size":1}}` ||
+		wrong != nil {
 		t.Errorf("got %s, %q", got, wrong)
 	}
 }
@@ -117,7 +122,8 @@ Thing:
 		t.Errorf("got %q, want %q", got, want)
 	}
 	_, wrong := admitted(t, compiled(t, resources[0].Create), `{"tags":["a","b","a"],"ports":[{"name":"x"},{"name":"x"}],"loose":[{"name":"x"},{"name":"x"}]}`)
-	if want := []string{`tags[2]: Duplicate value: "a"`, `ports[1]: Duplicate value: {"name":"x"}`}; !reflect.DeepEqual(wrong, want) {
+	if want := []string{`tags[2]: Duplicate value: "a"`, `ports[1]: Duplicate value: {"name":"x"}`}; !reflect.DeepEqual(
+		wrong, want) {
 		t.Errorf("got %q, want %q", wrong, want)
 	}
 }

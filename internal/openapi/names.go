@@ -53,9 +53,10 @@ func (d *Document) name(all []*Resource) {
 		if r.IsMadePlural() {
 			isTaken := func(name string) bool { return plurals[key{r.Group, r.Version, name}] }
 			short := label(last(1))
-			if r.Plural = firstFree(len(static), isTaken, func(n int) string { return label(last(n)) }, func(name string, n int) string {
-				return name + "-" + strconv.Itoa(n)
-			}); r.Plural != short {
+			if r.Plural = firstFree(len(static), isTaken, func(n int) string { return label(last(n)) },
+				func(name string, n int) string {
+					return name + "-" + strconv.Itoa(n)
+				}); r.Plural != short {
 				because := "has the shorter name"
 				if strings.HasPrefix(r.Plural, short+"-") {
 					because = "has the name '" + short + "'"
@@ -85,7 +86,8 @@ func (d *Document) name(all []*Resource) {
 func (d *Document) Renamed() int { return d.renamed }
 
 // firstFree returns the first name that is not taken, of ever more segments, and then with ever greater numbers.
-func firstFree(segments int, isTaken func(string) bool, of func(segments int) string, numbered func(name string, n int) string) string {
+func firstFree(segments int, isTaken func(string) bool, of func(segments int) string,
+	numbered func(name string, n int) string) string {
 	name := of(1)
 	for n := 2; n <= segments && isTaken(name); n++ {
 		name = of(n)
@@ -126,7 +128,8 @@ func (d *Document) versionOf(r *Resource) string {
 }
 
 // affixes are endings that names of schemas have behind the name of their kind.
-var affixes = []string{"Request", "Response", "Input", "Output", "Dto", "DTO", "Payload", "Body", "Representation", "Resource", "Model", "Schema"}
+var affixes = []string{"Request", "Response", "Input", "Output", "Dto", "DTO", "Payload", "Body", "Representation",
+	"Resource", "Model", "Schema"}
 
 // generated are names that programs which write documents give to schemas, and that no reader of the API knows.
 var generated = regexp.MustCompile(`(?i)^((def|schema|model|inline|body|request|response|object|type|payload|anonymous|unnamed)+[0-9]*)+$`)
@@ -164,7 +167,8 @@ func (r *Resource) pathKind(segments int) string {
 
 // singular is the word for one; of compounds the last word counts.
 func singular(plural string) string {
-	for _, end := range []struct{ many, one string }{{"ies", "y"}, {"sses", "ss"}, {"xes", "x"}, {"ches", "ch"}, {"shes", "sh"}, {"ss", "ss"}, {"us", "us"}, {"is", "is"}, {"s", ""}} {
+	for _, end := range []struct{ many, one string }{{"ies", "y"}, {"sses", "ss"}, {"xes", "x"}, {"ches", "ch"},
+		{"shes", "sh"}, {"ss", "ss"}, {"us", "us"}, {"is", "is"}, {"s", ""}} {
 		if stem, found := strings.CutSuffix(plural, end.many); found && stem != "" {
 			return stem + end.one
 		}

@@ -110,7 +110,8 @@ func TestSchemas(t *testing.T) {
 		{
 			name: "members that are not named may be anything", version: "3.0.3",
 			components: `Thing: {type: object, properties: {a: {type: string}}}`,
-			objects:    []object{{text: `{"a":"x","b":{"c":[null]}}`}, {text: `{"a":1}`, wrong: []string{`a: Invalid value: "integer": must be of type string`}}},
+			objects: []object{{text: `{"a":"x","b":{"c":[null]}}`},
+				{text: `{"a":1}`, wrong: []string{`a: Invalid value: "integer": must be of type string`}}},
 		},
 		{
 			name: "closed", version: "3.0.3",
@@ -157,7 +158,8 @@ Name: {type: string, minLength: 2}`,
 			objects: []object{
 				{text: `{"a":null,"c":null,"d":null,"e":[null]}`},
 				{text: `{"b":null}`, wrong: []string{`b: Invalid value: "null": must be of type string`}},
-				{text: `{"c":"x","d":"y"}`, wrong: []string{`c: Invalid value: "x": must be at least 2 characters`, `d: Unsupported value: "y": supported values: "x"`}},
+				{text: `{"c":"x","d":"y"}`, wrong: []string{`c: Invalid value: "x": must be at least 2 characters`,
+					`d: Unsupported value: "y": supported values: "x"`}},
 			},
 		},
 		{
@@ -207,7 +209,8 @@ Thing:
 					`g: Invalid value: must not match the schema in 'not'`,
 				}},
 				{text: `{"b":null,"d":"zz","e":null,"f":null}`, wrong: []string{
-					`b: Invalid value: "null": must be of type string or boolean`, `d: Too long: must be at most 1 character`,
+					`b: Invalid value: "null": must be of type string or boolean`,
+					`d: Too long: must be at most 1 character`,
 				}},
 			},
 		},
@@ -296,7 +299,8 @@ Kitten: {allOf: [{$ref: '#/components/schemas/Cat'}, {properties: {lives: {minim
 					`pet.name: Invalid value: "integer": must be of type string`,
 					`pet.name: Invalid value: "integer": must be of type string`,
 				}},
-				{text: `{"pet":{"kind":"Fish"}}`, wrong: []string{`pet.kind: Unsupported value: "Fish": supported values: "Pet", "Cat", "Kitten"`}},
+				{text: `{"pet":{"kind":"Fish"}}`,
+					wrong: []string{`pet.kind: Unsupported value: "Fish": supported values: "Pet", "Cat", "Kitten"`}},
 			},
 		},
 		{
@@ -351,17 +355,20 @@ Thing:
     days: {type: array, format: date}`,
 			objects: []object{
 				{text: `{"mail":["a@example.com"],"days":"2024-05-01"}`, wrong: []string{
-					`mail: Invalid value: "array": must be of type string`, `days: Invalid value: "string": must be of type array`,
+					`mail: Invalid value: "array": must be of type string`,
+					`days: Invalid value: "string": must be of type array`,
 				}},
 				{text: `{"mail":"a@example.com","at":"2024-05-01T12:00:00Z","letter":"B","tags":["a","b"]}`},
 				{text: `{"objects":[{"a":1},{"a":2},1,"1"],"all":["x"]}`},
 				{text: `{}`, wrong: []string{`<nil>: Invalid value: 0: must have at least 1 property`}},
 				{text: `{"mail":"a","at":"noon","letter":"b","tags":["a","a"]}`, wrong: []string{
-					`mail: Invalid value: "a": must be a valid 'email'`, `at: Invalid value: "noon": must be a valid 'date-time'`,
+					`mail: Invalid value: "a": must be a valid 'email'`,
+					`at: Invalid value: "noon": must be a valid 'date-time'`,
 					`letter: Invalid value: "b": must match the regular expression '^[\u0041-\u005A]$'`, `tags[1]: Duplicate value: "a"`,
 				}},
 				{text: `{"objects":[{"a":1,"b":2},{"b":2,"a":1}],"tags":[],"all":{},"lists":{}}`, wrong: []string{
-					`objects[1]: Duplicate value: {"b":2,"a":1}`, `tags: Invalid value: 0: must have at least 1 item`, `all: Invalid value: "object": must be of type array`,
+					`objects[1]: Duplicate value: {"b":2,"a":1}`, `tags: Invalid value: 0: must have at least 1 item`,
+					`all: Invalid value: "object": must be of type array`,
 				}},
 			},
 		},
@@ -377,7 +384,8 @@ Thing:
     secret: {type: string, writeOnly: true, default: s}`,
 			objects: []object{
 				{text: `{"name":"a"}`, want: `{"name":"a","secret":"s"}`},
-				{text: `{"id":1,"secret":"x"}`, wrong: []string{`name: Required value`, `id: Invalid value: "integer": must be of type string`}},
+				{text: `{"id":1,"secret":"x"}`,
+					wrong: []string{`name: Required value`, `id: Invalid value: "integer": must be of type string`}},
 			},
 		},
 		{
@@ -497,7 +505,8 @@ Thing:
 					o.want = o.text
 				}
 				if got, wrong := admitted(t, s, o.text); got != o.want || !slices.Equal(wrong, o.wrong) {
-					t.Errorf("%s:\n got %s\n%s\nwant %s\n%s", o.text, got, strings.Join(wrong, "\n"), o.want, strings.Join(o.wrong, "\n"))
+					t.Errorf("%s:\n got %s\n%s\nwant %s\n%s", o.text, got, strings.Join(wrong, "\n"), o.want,
+						strings.Join(o.wrong, "\n"))
 				}
 			}
 		})

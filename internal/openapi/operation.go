@@ -21,8 +21,8 @@ type Operation struct {
 	Parameters []contract.Parameter
 	// Values is the schema of the parameters' values, as [contract.Operation] has it; nil without parameters.
 	Values *Schema
-	// Bodies are the media types of bodies; none if the document does not say. MayBeEmpty reports whether the request needs
-	// no body.
+	// Bodies are the media types of bodies; none if the document does not say. MayBeEmpty reports whether the request
+	// needs no body.
 	Bodies     []Body
 	MayBeEmpty bool
 	// Underscored are the headers with a '_' in their names.
@@ -72,7 +72,8 @@ func (d *Document) bodies(r *Resource, as translation) {
 		}
 	}
 	r.said = slices.DeleteFunc(r.said, func(o Operation) bool {
-		return len(o.Parameters)+len(o.Security)+len(o.Bodies)+len(o.Answers)+len(o.Underscored) == 0 && !o.Verb.HasBody()
+		return len(o.Parameters)+len(o.Security)+len(o.Bodies)+len(o.Answers)+len(o.Underscored) == 0 &&
+			!o.Verb.HasBody()
 	})
 }
 
@@ -130,7 +131,8 @@ func (d *Document) underscored(operation document.Node, declared []document.Node
 	}
 	members(list, func(requirement document.Node) {
 		members(requirement, func(m document.Node) {
-			if scheme, err := d.resolve("#/components/securitySchemes/" + escaped(m.Key())); err == nil && text(d.follow(scheme), "type") == "apiKey" {
+			if scheme, err := d.resolve("#/components/securitySchemes/" + escaped(m.Key())); err == nil &&
+				text(d.follow(scheme), "type") == "apiKey" {
 				add(d.follow(scheme))
 			}
 		})
@@ -192,7 +194,8 @@ func valuesOf(d *Document, list []placedParameter, of document.Node) (parameters
 	if len(parameters) == 0 {
 		return nil, nil
 	}
-	values = &Schema{doc: d, node: of, as: translation{of: ofTexts}, model: schema.Anything, check: graph.Compose(checked)}
+	values = &Schema{doc: d, node: of, as: translation{of: ofTexts}, model: schema.Anything,
+		check: graph.Compose(checked)}
 	if !values.isValue() {
 		values.model = root
 		values.summarise()
@@ -234,7 +237,8 @@ func (d *Document) place(to *contract.Parameter, p *pathItem, n document.Node) (
 	return true
 }
 
-// valueOf finds the schema of a parameter's value; it is invalid if any text is valid. ok is false if it is not enforced.
+// valueOf finds the schema of a parameter's value; it is invalid if any text is valid. ok is false if it is not
+// enforced.
 func (d *Document) valueOf(to *contract.Parameter, n document.Node) (value document.Node, ok bool) {
 	if value, ok = n.Get("schema"); ok {
 		return value, true
@@ -291,7 +295,8 @@ func textTypes(names []string) (types []contract.Type) {
 	for _, t := range [...]struct {
 		name string
 		as   contract.Type
-	}{{"integer", contract.Integer}, {"number", contract.Number}, {"boolean", contract.Boolean}, {"string", contract.String}} {
+	}{{"integer", contract.Integer}, {"number", contract.Number}, {"boolean", contract.Boolean},
+		{"string", contract.String}} {
 		if slices.Contains(names, t.name) || len(names) == 0 && t.as == contract.String {
 			types = append(types, t.as)
 		}
@@ -316,7 +321,8 @@ func (d *Document) styled(to *contract.Parameter, n document.Node) bool {
 // separated finds what stands between the items of a list.
 func (d *Document) separated(to *contract.Parameter, n document.Node) bool {
 	style := cmp.Or(text(n, "style"), map[contract.Place]string{
-		contract.InPath: "simple", contract.InQuery: "form", contract.InHeader: "simple", contract.InCookie: "form", contract.InBody: "form",
+		contract.InPath: "simple", contract.InQuery: "form", contract.InHeader: "simple", contract.InCookie: "form",
+		contract.InBody: "form",
 	}[to.In])
 	exploded, said := n.Get("explode")
 	explode := style == "form"

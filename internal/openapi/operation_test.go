@@ -90,7 +90,8 @@ Base: {type: object, properties: {id: {type: string, readOnly: true}, name: {typ
 		{`{"id":"a","name":"b"}`, `null`, `id `},
 		{`{"id":"a","name":"b"}`, `{"id":"a"}`, ``},
 		{`{"id":"a","name":"b"}`, `{"id":"c"}`, `id "c"`},
-		{`{"list":[{"id":"a"}],"map":{"k":{"id":"b"}}}`, `{"list":[{"id":"a"}],"map":{"k":{"id":"c"}}}`, `map.k.id "c"`},
+		{`{"list":[{"id":"a"}],"map":{"k":{"id":"b"}}}`, `{"list":[{"id":"a"}],"map":{"k":{"id":"c"}}}`,
+			`map.k.id "c"`},
 		{`{"list":[{"id":"a"},{"name":"b"}]}`, `{"list":[{"id":"a"}]}`, `list[0].id `},
 		{`{"other":{"made":"x"}}`, `{}`, ``},
 		{`[1]`, `{}`, ``},
@@ -126,7 +127,8 @@ Base:
 		t.Errorf("found %q", findings(found))
 	}
 	for _, test := range []struct{ object, hidden, missing, created, patched string }{
-		{`{"name":"a","key":1,"pin":"b"}`, "key pin", "", `{"name":"a","key":1,"pin":"b"} `, `{"name":"a","key":1,"pin":"b"} `},
+		{`{"name":"a","key":1,"pin":"b"}`, "key pin", "", `{"name":"a","key":1,"pin":"b"} `,
+			`{"name":"a","key":1,"pin":"b"} `},
 		{`{"name":"a"}`, "", ".key .pin", `{"name":"a","pin":"p"} key: Required value`, `{"name":"a"} `},
 		{`{"key":"x"}`, "key", ".pin", `{"key":"x","pin":"p"} name: Required value; key: Invalid value: "string": must be of type integer`,
 			`{"key":"x"} name: Required value; key: Invalid value: "string": must be of type integer`},
@@ -146,7 +148,8 @@ Base:
 		for _, n := range r.Result.Hidden.In(d.Root()) {
 			hidden = append(hidden, n.Path())
 		}
-		r.Result.Hidden.Missing(d.Root(), func(around document.Node, name string) { missing = append(missing, around.Path()+"."+name) })
+		r.Result.Hidden.Missing(d.Root(),
+			func(around document.Node, name string) { missing = append(missing, around.Path()+"."+name) })
 		if got := strings.Join(hidden, " "); got != test.hidden {
 			t.Errorf("%s: %q is hidden, want %q", test.object, got, test.hidden)
 		}

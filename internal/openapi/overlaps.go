@@ -7,9 +7,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// An overlap is an operation of a path that matches the same requests as another one, such as '/files/{id}' and '/files/{name}'.
-// OpenAPI does not allow that, and some documents have it. Which of the two a request means only the API knows, so that
-// requests are judged by the parameters that both declare alike.
+// An overlap is an operation of a path that matches the same requests as another one, such as '/files/{id}' and
+// '/files/{name}'. OpenAPI does not allow that, and some documents have it. Which of the two a request means only the
+// API knows, so that requests are judged by the parameters that both declare alike.
 type overlap struct {
 	path      *pathItem
 	operation document.Node
@@ -36,7 +36,8 @@ func overlapsIn(paths []*pathItem) map[uint32][]overlap {
 	return all
 }
 
-// shared returns the declared parameters of an operation that all that overlap with it declare alike, and names the others.
+// shared returns the declared parameters of an operation that all that overlap with it declare alike, and names the
+// others.
 func (d *Document) shared(p *pathItem, operation document.Node, declared []document.Node) (shared []document.Node) {
 	for _, n := range declared {
 		i := slices.IndexFunc(d.overlaps[operation.Index()], func(t overlap) bool { return !d.declaresToo(t, p, n) })
@@ -50,8 +51,8 @@ func (d *Document) shared(p *pathItem, operation document.Node, declared []docum
 	return shared
 }
 
-// declaresToo reports whether an overlapping operation declares a parameter of an operation of the path: in the same place of the path, or by
-// the same name.
+// declaresToo reports whether an overlapping operation declares a parameter of an operation of the path: in the same
+// place of the path, or by the same name.
 func (d *Document) declaresToo(t overlap, p *pathItem, n document.Node) bool {
 	return slices.ContainsFunc(d.declared(t.path, t.operation), func(other document.Node) bool {
 		if text(n, "in") != text(other, "in") {
@@ -62,7 +63,8 @@ func (d *Document) declaresToo(t overlap, p *pathItem, n document.Node) bool {
 		}
 		ours, _ := n.Get("schema")
 		theirs, _ := other.Get("schema")
-		return p.variableAt(text(n, "name")) == t.path.variableAt(text(other, "name")) && string(ours.Raw()) == string(theirs.Raw())
+		return p.variableAt(text(n, "name")) == t.path.variableAt(text(other, "name")) &&
+			string(ours.Raw()) == string(theirs.Raw())
 	})
 }
 

@@ -32,8 +32,8 @@ const (
 	moreMethods = "additionalOperations"
 )
 
-// named are the methods of which the path may have an operation: those with a member of their own, in small letters, and the
-// author's, as they are written.
+// named are the methods of which the path may have an operation: those with a member of their own, in small letters,
+// and the author's, as they are written.
 func (p *pathItem) named() []string {
 	all := methods
 	more, _ := p.item.Get(moreMethods)
@@ -45,8 +45,8 @@ func (p *pathItem) named() []string {
 	return all
 }
 
-// isOwn reports whether a document may have the method among those without a member of their own: it is a token (RFC 9110,
-// 5.6.2) without small letters, and none of the methods with such a member.
+// isOwn reports whether a document may have the method among those without a member of their own: it is a token (RFC
+// 9110, 5.6.2) without small letters, and none of the methods with such a member.
 func isOwn(name string) bool {
 	return name != "" && resource.Documentable(name) && !slices.Contains(methods, strings.ToLower(name)) &&
 		strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~") == ""

@@ -34,7 +34,8 @@ type report struct {
 
 func newReport() *report { return &report{seen: map[Finding]bool{}, count: map[string]int{}} }
 
-// sameFindings is how many findings that say the same are kept: more than the operations of any document that is published.
+// sameFindings is how many findings that say the same are kept: more than the operations of any document that is
+// published.
 const sameFindings = 20000
 
 func (r *report) add(f Finding) {

@@ -19,11 +19,12 @@ type Resource struct {
 	// NameField is the member that repeats the name in the path, ItemsField the member of a list's
 	// answer with the items; empty if there is none, and if the answer is the list itself.
 	NameField, ItemsField string
-	// NameMayChange says that a change may give another value to the NameField: no author says that it is the name, and it is
-	// not readOnly.
+	// NameMayChange says that a change may give another value to the NameField: no author says that it is the name, and
+	// it is not readOnly.
 	NameMayChange bool
-	// Answer is the member of the answer to a GET that has the object; empty if it is the answer itself. Unshown says why the
-	// answer is not known to have it in the shape of the bodies, Changes which methods that concerns; empty if it is known.
+	// Answer is the member of the answer to a GET that has the object; empty if it is the answer itself. Unshown says
+	// why the answer is not known to have it in the shape of the bodies, Changes which methods that concerns; empty if
+	// it is known.
 	Answer, Unshown string
 	Changes         []string
 	// Status, Scale and Subresources are the subresources, of Kubernetes' resources alone.

@@ -10,9 +10,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Resources are the resources that the document describes, the operations that are no verbs of them, and everything that was
-// found on the way. compile, which may be nil, gets each resource once it has its schemas. The translations of these are
-// dropped when it returns, so that there is no memory for all of them at the same time.
+// Resources are the resources that the document describes, the operations that are no verbs of them, and everything
+// that was found on the way. compile, which may be nil, gets each resource once it has its schemas. The translations of
+// these are dropped when it returns, so that there is no memory for all of them at the same time.
 func (d *Document) Resources(compile func(*Resource)) ([]*Resource, []*Documented, []Finding) {
 	paths := d.paths()
 	d.overlaps = overlapsIn(paths)
@@ -56,7 +56,8 @@ func (p *pathItem) is(part partOf) {
 func (d *Document) ordinary(paths []*pathItem) []*Resource {
 	byShape := map[string]*pathItem{}
 	for _, p := range paths {
-		if first := byShape[p.shape()]; p.part == noPart && len(p.segments) > 0 && (first == nil || first.trailing && !p.trailing) {
+		if first := byShape[p.shape()]; p.part == noPart && len(p.segments) > 0 &&
+			(first == nil || first.trailing && !p.trailing) {
 			byShape[p.shape()] = p
 		}
 	}
@@ -64,7 +65,8 @@ func (d *Document) ordinary(paths []*pathItem) []*Resource {
 	var all []*Resource
 	for _, p := range paths {
 		last := len(p.segments) - 1
-		if p.part != noPart || byShape[p.shape()] != p || last < 1 || !isVariable(p.segments[last]) || !plainBut(p.segments) {
+		if p.part != noPart || byShape[p.shape()] != p || last < 1 || !isVariable(p.segments[last]) ||
+			!plainBut(p.segments) {
 			continue
 		}
 		collection := shapeOf(p.segments[:last])
@@ -80,7 +82,8 @@ func (d *Document) ordinary(paths []*pathItem) []*Resource {
 	}
 	for _, p := range paths {
 		last := len(p.segments) - 1
-		if p.part != noPart || byShape[p.shape()] != p || known[p.shape()] || isVariable(p.segments[last]) || !plainBut(p.segments) ||
+		if p.part != noPart || byShape[p.shape()] != p || known[p.shape()] || isVariable(p.segments[last]) ||
+			!plainBut(p.segments) ||
 			!p.has("post") || p.has("put") || p.has("patch") || p.has("delete") {
 			continue
 		}
@@ -97,14 +100,15 @@ func (d *Document) ordinary(paths []*pathItem) []*Resource {
 	return all
 }
 
-// isSingle reports whether a path that ends in no variable is the path of one object, such as '/me': it is read, and it is
-// replaced or patched, and it is no list.
+// isSingle reports whether a path that ends in no variable is the path of one object, such as '/me': it is read, and it
+// is replaced or patched, and it is no list.
 func isSingle(d *Document, p *pathItem) bool {
 	last := p.segments[len(p.segments)-1]
 	if isVariable(last) || !p.has("get") || p.has("post") || !p.writes("put") && !p.writes("patch") {
 		return false
 	}
-	bodies := []document.Node{d.responseSchema(p.operation("get")), d.requestSchema(p.operation("put")), d.requestSchema(p.operation("patch"))}
+	bodies := []document.Node{d.responseSchema(p.operation("get")), d.requestSchema(p.operation("put")),
+		d.requestSchema(p.operation("patch"))}
 	return all(bodies, func(body document.Node) bool { return !isList(d, body) })
 }
 
@@ -155,7 +159,8 @@ func (d *Document) resource(collection, object *pathItem, segments []string) *Re
 
 // schemasOf returns the schemas of the objects that are created, that replace others, and that are read.
 func (d *Document) schemasOf(r *Resource) (create, update, read document.Node) {
-	return d.requestSchema(r.collection.operation("post")), d.requestSchema(r.object.operation("put")), d.responseSchema(r.object.operation("get"))
+	return d.requestSchema(r.collection.operation("post")), d.requestSchema(r.object.operation("put")),
+		d.responseSchema(r.object.operation("get"))
 }
 
 // firstOf returns the first node that there is.
@@ -189,7 +194,8 @@ func (d *Document) describe(r *Resource) {
 		}
 	}
 	r.NameField = nameField(r, &c)
-	r.NameMayChange = r.NameField != "" && r.setting("fields", "name") == "" && !d.isReadOnly(r.NameField, read, update, create)
+	r.NameMayChange = r.NameField != "" && r.setting("fields", "name") == "" &&
+		!d.isReadOnly(r.NameField, read, update, create)
 	r.ItemsField = d.itemsField(r)
 	if r.Kind == "" {
 		r.Kind = d.kindOf(r, read, update, create)
@@ -242,10 +248,12 @@ func (d *Document) addSchemas(r *Resource) {
 
 // isSameSchema reports whether a schema is written as one of the others.
 func isSameSchema(n document.Node, others ...document.Node) bool {
-	return slices.ContainsFunc(others, func(o document.Node) bool { return o.Valid() && string(o.Raw()) == string(n.Raw()) })
+	return slices.ContainsFunc(others,
+		func(o document.Node) bool { return o.Valid() && string(o.Raw()) == string(n.Raw()) })
 }
 
-// patchTypes returns the media types of an operation's JSON besides the usual ones of patches: each is one of merge patches.
+// patchTypes returns the media types of an operation's JSON besides the usual ones of patches: each is one of merge
+// patches.
 func (d *Document) patchTypes(patch document.Node) []string {
 	body, _ := patch.Get("requestBody")
 	content, _ := d.follow(body).Get("content")
@@ -263,10 +271,11 @@ func (d *Document) patchTypes(patch document.Node) []string {
 }
 
 // usualPatches are the media types of patches whose language they say themselves.
-var usualPatches = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"}
+var usualPatches = []string{"application/json-patch+json", "application/merge-patch+json",
+	"application/strategic-merge-patch+json"}
 
-// nameField is the member that repeats the name in the path: the one that has the variable's own name, or the identifier
-// of the kind.
+// nameField is the member that repeats the name in the path: the one that has the variable's own name, or the
+// identifier of the kind.
 func nameField(r *Resource, c *conjunction) string {
 	if r.object == nil || r.IsSingleton() || r.Envelope == resource.Kubernetes {
 		return ""
@@ -307,8 +316,8 @@ func (d *Document) isReadOnly(name string, schemas ...document.Node) bool {
 	})
 }
 
-// itemsField is the member of a list's answer that holds the items: the only one that is a list. Empty is an answer that
-// is itself the list.
+// itemsField is the member of a list's answer that holds the items: the only one that is a list. Empty is an answer
+// that is itself the list.
 func (d *Document) itemsField(r *Resource) string {
 	n := d.responseSchema(r.collection.operation("get"))
 	if !n.Valid() || r.Envelope == resource.Kubernetes {

@@ -70,17 +70,22 @@ func TestResources(t *testing.T) {
 	}
 	var got []summary
 	for _, r := range resources {
-		got = append(got, summary{r.Group, r.Version, r.Plural, r.Kind, r.Envelope, r.Namespaced, r.NameField, r.ItemsField, strings.Join(r.Paths, " "), r.Create != nil, r.Update != nil})
+		got = append(got, summary{r.Group, r.Version, r.Plural, r.Kind, r.Envelope, r.Namespaced, r.NameField,
+			r.ItemsField, strings.Join(r.Paths, " "), r.Create != nil, r.Update != nil})
 	}
 	want := []summary{
-		{"", "v2", "orders", "Order", resource.Bare, false, "order_id", "orders", "/shop/v2/orders /shop/v2/orders/{name} /legacy/orders /legacy/orders/{name}", true, true},
+		{"", "v2", "orders", "Order", resource.Bare, false, "order_id", "orders",
+			"/shop/v2/orders /shop/v2/orders/{name} /legacy/orders /legacy/orders/{name}", true, true},
 		{"", "v2", "lines", "Line", resource.Bare, true, "", "", "/shop/v2/orders/{namespace}/lines/{name} /legacy/orders/{namespace}/lines/{name}", false, false},
 		{"", "v9", "team-orders", "TeamOrder", resource.Bare, true, "", "", "/shop/v2/tenants/{namespace}/teams/{parent-team}/orders/{name} /legacy/tenants/{namespace}/teams/{parent-team}/orders/{name}", false, false},
 		{"", "v2", "tenants-orders", "TenantsOrder", resource.Bare, true, "id", "", "/shop/v2/tenants/{namespace}/orders/{name} /legacy/tenants/{namespace}/orders/{name}", false, true},
 		{"", "v4", "stock", "Stock", resource.Kubernetes, false, "", "", "/stock/{name}", false, false},
-		{"", "v2", "searches", "Search", resource.Bare, false, "", "", "/shop/v2/searches /legacy/searches", true, false},
-		{"", "v2", "trailing", "Trailing", resource.Bare, false, "", "", "/shop/v2/trailing/ /legacy/trailing/", false, false},
-		{"", "v2", "settings", "Setting", resource.Bare, false, "", "", "/shop/v2/settings /legacy/settings", false, false},
+		{"", "v2", "searches", "Search", resource.Bare, false, "", "", "/shop/v2/searches /legacy/searches", true,
+			false},
+		{"", "v2", "trailing", "Trailing", resource.Bare, false, "", "", "/shop/v2/trailing/ /legacy/trailing/", false,
+			false},
+		{"", "v2", "settings", "Setting", resource.Bare, false, "", "", "/shop/v2/settings /legacy/settings", false,
+			false},
 	}
 	if !slices.Equal(got, want) {
 		for i := range max(len(got), len(want)) {
@@ -94,7 +99,8 @@ func TestResources(t *testing.T) {
 		others = append(others, summaryOf(o))
 	}
 	wantOthers := []string{
-		"POST /shop/v2/orders/{order_id} /legacy/orders/{order_id} held", "POST /shop/v2/orders/{order_id}/cancel /legacy/orders/{order_id}/cancel held",
+		"POST /shop/v2/orders/{order_id} /legacy/orders/{order_id} held",
+		"POST /shop/v2/orders/{order_id}/cancel /legacy/orders/{order_id}/cancel held",
 		"PUT /shop/v2/files/{name}.txt /legacy/files/{name}.txt held", "PUT /shop/v2/hidden/{id} /legacy/hidden/{id}",
 	}
 	if !slices.Equal(others, wantOthers) {
@@ -104,12 +110,14 @@ func TestResources(t *testing.T) {
 		t.Errorf("found\n%s\nwant nothing", strings.Join(got, "\n"))
 	}
 	_, notes := openapi.Overlooked(d)
-	notes = slices.DeleteFunc(notes, func(f openapi.Finding) bool { return !strings.HasPrefix(f.Message, "is the resource") })
+	notes = slices.DeleteFunc(notes,
+		func(f openapi.Finding) bool { return !strings.HasPrefix(f.Message, "is the resource") })
 	wantNotes := []string{
 		"paths[/tenants/{tenant}/orders/{id}]: warning: is the resource 'tenants-orders', because another path has the shorter name: policies match it by that; `x-admission-gateway-resource.names.plural` may give it another one",
 	}
 	if got := findings(notes); !slices.Equal(got, wantNotes) || d.Renamed() != len(wantNotes) {
-		t.Errorf("noted, of %d names,\n%s\nwant\n%s", d.Renamed(), strings.Join(got, "\n"), strings.Join(wantNotes, "\n"))
+		t.Errorf("noted, of %d names,\n%s\nwant\n%s", d.Renamed(), strings.Join(got, "\n"),
+			strings.Join(wantNotes, "\n"))
 	}
 }
 
@@ -121,15 +129,21 @@ func TestSingletons(t *testing.T) {
 		passes     = "operation "
 	)
 	for name, test := range map[string]struct{ paths, want string }{
-		"replaced":                {"{/me: " + me + "}}", "me Account single /v1/me as /v1/me GET,HEAD,PUT,OPTIONS"},
-		"patched":                 {"{/me: {get: {}, patch: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Account'}}}}}}}", "me Me single /v1/me as /v1/me GET,HEAD,PATCH,OPTIONS"},
-		"deleted too":             {"{/me: " + me + ", delete: {}}}", "me Account single /v1/me as /v1/me GET,HEAD,PUT,DELETE,OPTIONS"},
-		"named by the author":     {"{/me: " + me + ", x-admission-gateway-resource: {names: {plural: accounts, kind: Self}}}}", "accounts Self single /v1/me as /v1/me GET,HEAD,PUT,OPTIONS"},
-		"left out by the author":  {"{/me: " + me + ", x-admission-gateway-resource: {ignore: true}}}", passes + "GET /v1/me" + "; " + passes + "PUT /v1/me"},
-		"below an object":         {"{'/users/{id}/settings': " + me + "}}", "settings Account single /v1/users/{namespace}/settings as /v1/users/{id}/settings GET,HEAD,PUT,OPTIONS"},
-		"beside objects":          {"{'/users/{id}': {get: {}}, /users/me: " + me + "}}", "users User /v1/users/{name} as /v1/users/{id} GET,HEAD,OPTIONS; me Account single /v1/users/me as /v1/users/me GET,HEAD,PUT,OPTIONS"},
-		"a collection":            {"{/me: " + me + "}, '/me/{id}': {get: {}}}", "me Me /v1/me /v1/me/{name} as /v1/me /v1/me/{id} GET,HEAD,OPTIONS; " + passes + "PUT /v1/me held"},
-		"posted to":               {"{/me: " + me + ", post: {}}}", passes + "GET /v1/me" + "; " + passes + "PUT /v1/me held" + "; " + passes + "POST /v1/me"},
+		"replaced": {"{/me: " + me + "}}", "me Account single /v1/me as /v1/me GET,HEAD,PUT,OPTIONS"},
+		"patched":  {"{/me: {get: {}, patch: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Account'}}}}}}}", "me Me single /v1/me as /v1/me GET,HEAD,PATCH,OPTIONS"},
+		"deleted too": {"{/me: " + me + ", delete: {}}}",
+			"me Account single /v1/me as /v1/me GET,HEAD,PUT,DELETE,OPTIONS"},
+		"named by the author": {"{/me: " + me +
+			", x-admission-gateway-resource: {names: {plural: accounts, kind: Self}}}}",
+			"accounts Self single /v1/me as /v1/me GET,HEAD,PUT,OPTIONS"},
+		"left out by the author": {"{/me: " + me + ", x-admission-gateway-resource: {ignore: true}}}",
+			passes + "GET /v1/me" + "; " + passes + "PUT /v1/me"},
+		"below an object": {"{'/users/{id}/settings': " + me + "}}", "settings Account single /v1/users/{namespace}/settings as /v1/users/{id}/settings GET,HEAD,PUT,OPTIONS"},
+		"beside objects":  {"{'/users/{id}': {get: {}}, /users/me: " + me + "}}", "users User /v1/users/{name} as /v1/users/{id} GET,HEAD,OPTIONS; me Account single /v1/users/me as /v1/users/me GET,HEAD,PUT,OPTIONS"},
+		"a collection": {"{/me: " + me + "}, '/me/{id}': {get: {}}}",
+			"me Me /v1/me /v1/me/{name} as /v1/me /v1/me/{id} GET,HEAD,OPTIONS; " + passes + "PUT /v1/me held"},
+		"posted to": {"{/me: " + me + ", post: {}}}", passes + "GET /v1/me" + "; " + passes +
+			"PUT /v1/me held" + "; " + passes + "POST /v1/me"},
 		"never read":              {"{/me: {put: {}}}", passes + "PUT /v1/me"},
 		"never written":           {"{/me: {get: {}, delete: {}}}", passes + "GET /v1/me" + "; " + passes + "DELETE /v1/me"},
 		"a list":                  {"{/me: {get: {responses: {'200': {content: {application/json: {schema: {type: array, items: {}}}}}}}, patch: {}}}", passes + "GET /v1/me" + "; " + passes + "PATCH /v1/me"},
@@ -145,7 +159,8 @@ func TestSingletons(t *testing.T) {
 			if r.IsSingleton() {
 				line += " single"
 			}
-			got = append(got, line+" "+strings.Join(append(append(slices.Clone(r.Paths), "as"), r.Routes()...), " ")+" "+strings.Join(methods.Item.Names(), ","))
+			got = append(got, line+" "+strings.Join(append(append(slices.Clone(r.Paths), "as"), r.Routes()...), " ")+
+				" "+strings.Join(methods.Item.Names(), ","))
 		}
 		for _, o := range operations {
 			got = append(got, passes+summaryOf(o))
@@ -172,8 +187,8 @@ func get[T any](list []T, i int) any {
 	return nil
 }
 
-// TestMadeNames: a name that is made up gives way to one that an author gives, and to the one of a shorter path, whatever
-// the paths are. None is an error.
+// TestMadeNames: a name that is made up gives way to one that an author gives, and to the one of a shorter path,
+// whatever the paths are. None is an error.
 func TestMadeNames(t *testing.T) {
 	resources, _, found := read(t, `
 openapi: 3.0.3
@@ -241,7 +256,8 @@ paths:
 	for _, r := range resources {
 		got = append(got, r.Plural+" "+r.Kind)
 	}
-	if got, want := strings.Join(got, ", "), "r-2024 Archive2024, r-2 Object2, r-3 Object, r-401 Status401, r-404 Status404"; got != want {
+	if got, want := strings.Join(got, ", "),
+		"r-2024 Archive2024, r-2 Object2, r-3 Object, r-401 Status401, r-404 Status404"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	for _, f := range found {
@@ -254,7 +270,8 @@ paths:
 // Names that a program gave to schemas are no kinds: the path names them.
 func TestKindsOfGeneratedSchemas(t *testing.T) {
 	for name, want := range map[string]string{
-		"def-0": "User", "Schema12": "User", "InlineResponse200": "User", "inline_model_1": "User", "Body": "User", "Model": "User",
+		"def-0": "User", "Schema12": "User", "InlineResponse200": "User", "inline_model_1": "User", "Body": "User",
+		"Model":   "User",
 		"Account": "Account", "UserResponse": "User", "Definition": "Definition", "Defender": "Defender",
 	} {
 		resources, _, _ := read(t, strings.ReplaceAll(`
@@ -293,7 +310,8 @@ paths:
 		if a.Schema != nil {
 			schema = openapi.TypeOf(a.Schema)
 		}
-		got = append(got, fmt.Sprint(a.Of.Plural, "/", a.Name(), " ", a.Method, " ", a.Paths, " ", a.Routes, " ", schema, " ", a.Said.MayBeEmpty, " ", a.Member("items")))
+		got = append(got, fmt.Sprint(a.Of.Plural, "/", a.Name(), " ", a.Method, " ", a.Paths, " ", a.Routes, " ",
+			schema, " ", a.Said.MayBeEmpty, " ", a.Member("items")))
 	}
 	want := []string{
 		"users/rotate POST [/v1/{namespace}/users/{name}/keys/{parent-key}/rotate] [/v1/{tenant}/users/{id}/keys/{key}/rotate] any true ",

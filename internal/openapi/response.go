@@ -85,7 +85,9 @@ func headersOf(d *Document, response document.Node) ([]contract.Parameter, *Sche
 	members(headers, func(m document.Node) {
 		name := strings.Clone(m.Key())
 		if n := d.follow(m); n.Valid() && !strings.EqualFold(name, "Content-Type") {
-			all = append(all, placedParameter{contract.Parameter{In: contract.InHeader, Name: name, IsRequired: truth(n, "required")}, n})
+			all = append(all,
+				placedParameter{contract.Parameter{In: contract.InHeader, Name: name, IsRequired: truth(n, "required")},
+					n})
 		}
 	})
 	return valuesOf(d, all, response)

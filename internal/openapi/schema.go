@@ -97,7 +97,8 @@ func (s *Schema) isValue() bool { return s.as.of.isOnlyChecked() && s.doc.isPlai
 func (d *Document) isPlain() bool {
 	if !d.isScanned {
 		raw := d.root.Raw()
-		d.isScanned, d.hasNative = true, bytes.Contains(raw, []byte("x-kubernetes-")) || bytes.Contains(raw, []byte(schema.ExtensionPrefix))
+		d.isScanned, d.hasNative = true, bytes.Contains(raw, []byte("x-kubernetes-")) ||
+			bytes.Contains(raw, []byte(schema.ExtensionPrefix))
 	}
 	return !d.hasNative
 }

@@ -19,8 +19,8 @@ type shown struct {
 	why string
 }
 
-// shownOf finds out how the answer to the GET of a resource's objects shows them: by a comparison of its schema with the one of
-// the bodies of PUT, else of PATCH, else of POST.
+// shownOf finds out how the answer to the GET of a resource's objects shows them: by a comparison of its schema with
+// the one of the bodies of PUT, else of PATCH, else of POST.
 func (d *Document) shownOf(r *Resource) shown {
 	create, update, read := d.schemasOf(r)
 	s := shown{schema: read}
@@ -31,7 +31,8 @@ func (d *Document) shownOf(r *Resource) shown {
 	quiet.report, quiet.mild = newReport(), newReport()
 	c := comparison{&quiet}
 	patch := d.requestSchema(r.object.operation("patch"))
-	at := slices.IndexFunc([]document.Node{update, patch, create}, func(n document.Node) bool { return n.Valid() && len(c.members(n, 0)) > 0 })
+	at := slices.IndexFunc([]document.Node{update, patch, create},
+		func(n document.Node) bool { return n.Valid() && len(c.members(n, 0)) > 0 })
 	if at < 0 {
 		return s // nothing is said of what an object is
 	}
@@ -54,7 +55,8 @@ func (d *Document) shownOf(r *Resource) shown {
 			s.schema = c.members(read, 0)[s.answer]
 		} else {
 			s.why = "the schema of the answer to GET lacks members of the body, and " +
-				map[bool]string{true: "none of its own has all of them", false: "several of its own have all of them"}[len(found) == 0]
+				map[bool]string{true: "none of its own has all of them",
+					false: "several of its own have all of them"}[len(found) == 0]
 		}
 	}
 	return s

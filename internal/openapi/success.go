@@ -204,9 +204,11 @@ func size(of document.Node, key string) int {
 
 // sampleFormats are texts of the formats that documents use.
 var sampleFormats = map[string]string{
-	"date-time": "2030-01-01T00:00:00Z", "date": "2030-01-01", "time": "00:00:00Z", "duration": "PT1S", "uuid": "00000000-0000-4000-8000-000000000001",
-	"email": "user@example.com", "uri": "https://example.com/", "url": "https://example.com/", "uri-reference": "/", "hostname": "example.com",
-	"ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "byte": "AA==",
+	"date-time": "2030-01-01T00:00:00Z", "date": "2030-01-01", "time": "00:00:00Z", "duration": "PT1S",
+	"uuid":  "00000000-0000-4000-8000-000000000001",
+	"email": "user@example.com", "uri": "https://example.com/", "url": "https://example.com/", "uri-reference": "/",
+	"hostname": "example.com",
+	"ipv4":     "192.0.2.1", "ipv6": "2001:db8::1", "byte": "AA==",
 }
 
 // textOf returns a text of a schema. Patterns are not read.

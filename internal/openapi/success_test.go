@@ -9,7 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/openapi"
 )
 
-// TestSuccesses: the answer that is made up for an operation is of the schema that the document has for its first success.
+// TestSuccesses: the answer that is made up for an operation is of the schema that the document has for its first
+// success.
 func TestSuccesses(t *testing.T) {
 	const answer = `{description: d, content: {application/json: {schema: %s}}}`
 	for name, c := range map[string]struct{ responses, want string }{

@@ -15,8 +15,8 @@ import (
 // swaggerKey names the version of a document of version 2, which was called Swagger.
 const swaggerKey = "swagger"
 
-// newSwagger takes a document of version 2 by making one of version 3 of it. The result keeps the member 'swagger', by which
-// [Place] knows that findings lead to another file.
+// newSwagger takes a document of version 2 by making one of version 3 of it. The result keeps the member 'swagger', by
+// which [Place] knows that findings lead to another file.
 func newSwagger(parsed *document.Document) (*Document, error) {
 	if version := text(parsed.Root(), swaggerKey); version != "2.0" {
 		if n, _ := parsed.Root().Get(swaggerKey); string(n.Raw()) != "2.0" {
@@ -35,7 +35,8 @@ func newSwagger(parsed *document.Document) (*Document, error) {
 		}
 		return nil, fmt.Errorf("must be a document of Swagger 2.0 that can be converted to OpenAPI 3: %s", err)
 	}
-	d, err := document.Parse(converted, document.Limits{Bytes: len(converted), Depth: maxSwaggerDepth, Nodes: len(converted)})
+	d, err := document.Parse(converted, document.Limits{Bytes: len(converted), Depth: maxSwaggerDepth,
+		Nodes: len(converted)})
 	if err != nil {
 		return nil, fmt.Errorf("must be a document of Swagger 2.0 that can be converted to OpenAPI 3: %w", err)
 	}
@@ -47,8 +48,8 @@ func newSwagger(parsed *document.Document) (*Document, error) {
 	return made, err
 }
 
-// nullables appends the schemas that are `nullable`, as OpenAPI 3.0 has it. Swagger has no such keyword, and documents use it
-// all the same; the converter knows it as 'x-nullable'.
+// nullables appends the schemas that are `nullable`, as OpenAPI 3.0 has it. Swagger has no such keyword, and documents
+// use it all the same; the converter knows it as 'x-nullable'.
 func nullables(n document.Node, all []document.Node) []document.Node {
 	if truth(n, "nullable") && text(n, "type") != "" {
 		all = append(all, n)
@@ -137,13 +138,14 @@ func convertSwagger(text []byte) ([]byte, error) {
 	return json.Marshal(made)
 }
 
-// adaptList gives a list in a query Swagger's default separator: the converter leaves it out, and the default of OpenAPI 3 is
-// another one. It makes any text of a list that is separated by tabs, for which OpenAPI 3 has no word.
+// adaptList gives a list in a query Swagger's default separator: the converter leaves it out, and the default of
+// OpenAPI 3 is another one. It makes any text of a list that is separated by tabs, for which OpenAPI 3 has no word.
 func adaptList(p *openapi2.Parameter) {
 	switch {
 	case !p.Type.Is("array"):
 	case p.CollectionFormat == "tsv":
-		*p = openapi2.Parameter{In: p.In, Name: p.Name, Description: p.Description, Type: &openapi3.Types{"string"}, Required: p.Required, AllowEmptyValue: p.AllowEmptyValue}
+		*p = openapi2.Parameter{In: p.In, Name: p.Name, Description: p.Description, Type: &openapi3.Types{"string"},
+			Required: p.Required, AllowEmptyValue: p.AllowEmptyValue}
 	case p.In == openapi3.ParameterInQuery && p.CollectionFormat == "":
 		p.CollectionFormat = "csv"
 	}
@@ -188,8 +190,8 @@ var swaggerNames = [...]struct{ made, old string }{
 	{"components.securitySchemes", "securityDefinitions"},
 }
 
-// inSwagger returns the path in the document of version 2 that a path of the converted one is about. Of a body it is the
-// operation.
+// inSwagger returns the path in the document of version 2 that a path of the converted one is about. Of a body it is
+// the operation.
 func inSwagger(path string) string {
 	for _, name := range swaggerNames {
 		if rest, found := strings.CutPrefix(path, name.made); found {

@@ -38,7 +38,8 @@ definitions:
       labels: {type: object, additionalProperties: {type: string}, divisibleBy: 1}
 `
 
-// A document of version 2 is read as the document of version 3.0 that it converts to. Findings lead to the file as it is.
+// A document of version 2 is read as the document of version 3.0 that it converts to. Findings lead to the file as it
+// is.
 func TestSwagger(t *testing.T) {
 	resources, operations, found := read(t, swagger).Resources(nil)
 	if len(resources) != 1 || len(operations) > 0 {

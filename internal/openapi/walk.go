@@ -17,8 +17,8 @@ type shape struct {
 	others *keyword
 }
 
-// A keyword is known to the gateway. Its value is looked at by another part of this package if there is neither a shape nor
-// a reason.
+// A keyword is known to the gateway. Its value is looked at by another part of this package if there is neither a shape
+// nor a reason.
 type keyword struct {
 	of   *shape        // of the value, or of each item of a list
 	is   document.Kind // of the value; Invalid: any
@@ -27,8 +27,9 @@ type keyword struct {
 }
 
 var (
-	seen   = keyword{}
-	noted  = map[string]keyword{"description": seen, "summary": seen, "externalDocs": seen, "deprecated": seen, "example": seen, "examples": seen}
+	seen  = keyword{}
+	noted = map[string]keyword{"description": seen, "summary": seen, "externalDocs": seen, "deprecated": seen,
+		"example": seen, "examples": seen}
 	beyond = func(why string) keyword { return keyword{why: why} }
 
 	truths = keyword{is: document.Bool}
@@ -51,7 +52,8 @@ var (
 		"prefixEncoding": beyond(partsByPlace), "itemEncoding": beyond(partsByPlace),
 	})
 	parameterShape = shapeOfObject(nil, map[string]keyword{
-		"name": texts, "in": texts, "required": truths, "style": texts, "explode": truths, "allowEmptyValue": truths, "schema": schemas, "content": objects(mapOf(mediaShape)),
+		"name": texts, "in": texts, "required": truths, "style": texts, "explode": truths, "allowEmptyValue": truths,
+		"schema": schemas, "content": objects(mapOf(mediaShape)),
 		"allowReserved": beyond("reserved characters pass, encoded or not"),
 	})
 	bodyShape     = shapeOfObject(nil, map[string]keyword{"required": truths, "content": objects(mapOf(mediaShape))})
@@ -73,20 +75,24 @@ var (
 	watchedResponses = keyword{of: mapOf(watchedResponseShape)}
 	operationShape   = shapeOfObject(nil, map[string]keyword{
 		"tags": seen, "operationId": seen, "security": lists(nil), "servers": seen, OperationExtension: seen,
-		"parameters": lists(parameterShape), "requestBody": objects(bodyShape), "responses": objects(mapOf(responseShape)),
+		"parameters": lists(parameterShape), "requestBody": objects(bodyShape),
+		"responses": objects(mapOf(responseShape)),
 		"callbacks": beyond("callbacks go from the API to its clients: the gateway does not see them"),
 	})
 	pathShape = shapeOfObject(nil, map[string]keyword{
 		"servers": seen, "parameters": lists(parameterShape),
-		"get": objects(operationShape), "put": objects(operationShape), "post": objects(operationShape), "delete": objects(operationShape),
-		"head": objects(operationShape), "patch": objects(operationShape),
+		"get": objects(operationShape), "put": objects(operationShape), "post": objects(operationShape),
+		"delete": objects(operationShape),
+		"head":   objects(operationShape), "patch": objects(operationShape),
 		queryMethod: objects(operationShape), moreMethods: objects(mapOf(operationShape)),
 		"options": beyond("browsers ask by it before they send another request, so that it passes always"),
 		"trace":   beyond("TRACE is refused: no server behind a gateway can answer it truly"),
 	})
 	rootShape = shapeOfObject(nil, map[string]keyword{
 		"$self":   beyond("a reference counts from the file that it is in, and no reference leads to a URL"),
-		"openapi": seen, swaggerKey: seen, "info": seen, "jsonSchemaDialect": beyond("schemas are read in the dialect of OpenAPI"), "servers": seen, "security": lists(nil), "tags": seen,
+		"openapi": seen, swaggerKey: seen, "info": seen,
+		"jsonSchemaDialect": beyond("schemas are read in the dialect of OpenAPI"), "servers": seen,
+		"security": lists(nil), "tags": seen,
 		"components": seen, // read from where it is referred to
 		"paths":      objects(mapOf(pathShape)),
 		"webhooks":   beyond("webhooks go from the API to its clients: the gateway does not see them"),
@@ -122,7 +128,8 @@ func mapOf(of *shape) *shape { return &shape{others: &keyword{of: of}} }
 // findings name what nearly every document has.
 func Overlooked(d *Document) (found, mild []Finding) {
 	w := &walker{
-		watchesAll: watchesAll(d), doc: d, report: newReport(), mild: d.mild, done: map[visit]bool{}, isServer: d.isKubernetes(),
+		watchesAll: watchesAll(d), doc: d, report: newReport(), mild: d.mild, done: map[visit]bool{},
+		isServer: d.isKubernetes(),
 	}
 	w.object(d.root, rootShape)
 	return w.report.findings(), w.mild.findings()
@@ -200,7 +207,8 @@ func (w *walker) member(m document.Node, of *shape) {
 	}
 	switch {
 	case strings.HasPrefix(name, "x-"):
-	case (name == "parameters" || name == "security" || name == "options") && w.isServer && (of == pathShape || of == operationShape || of == rootShape):
+	case (name == "parameters" || name == "security" || name == "options") && w.isServer &&
+		(of == pathShape || of == operationShape || of == rootShape):
 		// kubernetesOperations has looked at them, and an API server reads the rest itself.
 	case !known:
 		w.report.warn(m, "the keyword '%.80s' is not enforced", name)
@@ -235,7 +243,8 @@ func (w *walker) codes(m document.Node, of *shape) {
 	members(m, func(answer document.Node) {
 		name := answer.Key()
 		if _, isCode := codeOf(name); !isCode && !strings.HasPrefix(name, "x-") {
-			w.report.refuse(answer, "must be a status code, such as '200' or '2XX', or 'default'%s", manifest.Suggest(name, slices.Values([]string{"default"})))
+			w.report.refuse(answer, "must be a status code, such as '200' or '2XX', or 'default'%s",
+				manifest.Suggest(name, slices.Values([]string{"default"})))
 		}
 	})
 }
@@ -272,9 +281,11 @@ var foreignKeywords = map[string]string{
 	"contentMediaType": "the gateway does not look into texts, and takes it for the type of a file in forms alone",
 }
 
-// isIdentity reports whether a contentEncoding leaves the bytes as they are (RFC 2045), so that there is no rule to enforce.
+// isIdentity reports whether a contentEncoding leaves the bytes as they are (RFC 2045), so that there is no rule to
+// enforce.
 func isIdentity(encoding document.Node) bool {
-	return slices.ContainsFunc([]string{"7bit", "8bit", "binary"}, func(name string) bool { return strings.EqualFold(encoding.Str(), name) })
+	return slices.ContainsFunc([]string{"7bit", "8bit", "binary"},
+		func(name string) bool { return strings.EqualFold(encoding.Str(), name) })
 }
 
 // schema looks at the keywords that translations take for mere notes, in a schema and everything within it.
@@ -310,7 +321,8 @@ func (w *walker) schema(n document.Node) {
 			}
 		case "properties", "patternProperties", "dependentSchemas":
 			members(m, func(property document.Node) { w.object(property, schemaShape) })
-		case "items", "prefixItems", "contains", "unevaluatedItems", "additionalProperties", "propertyNames", "unevaluatedProperties",
+		case "items", "prefixItems", "contains", "unevaluatedItems", "additionalProperties", "propertyNames",
+			"unevaluatedProperties",
 			"not", "allOf", "anyOf", "oneOf", "if", "then", "else":
 			w.object(m, schemaShape)
 		}

@@ -168,7 +168,8 @@ components:
 			bodies = append(bodies, b.Media)
 		}
 	}
-	if want := []string{"application/json with a schema", "application/jsonl", "multipart/mixed"}; !slices.Equal(bodies, want) {
+	if want := []string{"application/json with a schema", "application/jsonl", "multipart/mixed"}; !slices.Equal(bodies,
+		want) {
 		t.Errorf("bodies %q, want %q", bodies, want)
 	}
 }

@@ -9,7 +9,8 @@
 //     Kubernetes' own clients do. Options.Direct asks it without one, Options.Proxy by another.
 //   - Redirects: none is followed; the caller gets it as the answer. With Options.Redirects those of GET and HEAD are,
 //     at most five of them, and none leads from TLS to plain HTTP. The next server does not learn from where.
-//   - Bounds: an answer has at most Options.MaxBytes, and a request ends after Options.Timeout or by the deadline of its
+//   - Bounds: an answer has at most Options.MaxBytes, and a request ends after Options.Timeout or by the deadline of
+//     its
 //     context. No request is without either. Nothing asks for compressed answers, so that the bound is what is read.
 //   - Protocol: HTTP/1.1, with TLS 1.2 at least. When the configuration of TLS changes, connections are made anew. An
 //     HTTP/2 connection that has died would take all requests with it until the kernel gives it up.

@@ -54,11 +54,13 @@ func trusting(s *httptest.Server) func() *tls.Config {
 
 // confined is a client as a library makes it that follows every redirect.
 func confined(t *http.Transport, o Options) *http.Client {
-	return &http.Client{Transport: Confine(t, o), CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
+	return &http.Client{Transport: Confine(t, o),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
 }
 
 func TestRedirects(t *testing.T) {
-	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("plain")) }))
+	plain := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("plain")) }))
 	defer plain.Close()
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n int
@@ -75,7 +77,8 @@ func TestRedirects(t *testing.T) {
 	known := trusting(secure)
 	one, follows := New(Options{TLS: known}), New(Options{TLS: known, Redirects: true})
 	library := confined(&http.Transport{TLSClientConfig: known()}, Options{})
-	traced := New(Options{TLS: known, Redirects: true, Trace: func(over http.RoundTripper) http.RoundTripper { return cloning{over} }})
+	traced := New(Options{TLS: known, Redirects: true,
+		Trace: func(over http.RoundTripper) http.RoundTripper { return cloning{over} }})
 	for _, tt := range []struct {
 		name, method, path string
 		client             *http.Client
@@ -169,14 +172,16 @@ func TestBounds(t *testing.T) {
 	defer server.Close()
 	for _, c := range []*http.Client{New(Options{MaxBytes: 4}), confined(nil, Options{MaxBytes: 4})} {
 		for n, want := range map[int]string{
-			0: "200 ", 4: "200 aaaa", 5: "4 bytes, the answer must have at most 4 bytes", 1 << 20: "4 bytes, the answer must have at most 4 bytes",
+			0: "200 ", 4: "200 aaaa", 5: "4 bytes, the answer must have at most 4 bytes",
+			1 << 20: "4 bytes, the answer must have at most 4 bytes",
 		} {
 			if got := outcome(c, "GET", fmt.Sprintf("%s/%d", server.URL, n)); got != want {
 				t.Errorf("%d bytes: got %q, want %q", n, got, want)
 			}
 		}
 	}
-	if got := outcome(New(Options{}), "GET", fmt.Sprintf("%s/%d", server.URL, DefaultMaxBytes+1)); !strings.HasSuffix(got, "the answer must have at most 1048576 bytes") {
+	if got := outcome(New(Options{}), "GET", fmt.Sprintf("%s/%d", server.URL, DefaultMaxBytes+1)); !strings.HasSuffix(
+		got, "the answer must have at most 1048576 bytes") {
 		t.Errorf("by default: got %q", got)
 	}
 	// The client's own timer and the deadline of its context end together; the first one words the error.
@@ -222,7 +227,8 @@ func TestTLS(t *testing.T) {
 		}
 		by = by.Clone()
 	}
-	if got := outcome(confined(&http.Transport{TLSClientConfig: by, ForceAttemptHTTP2: true}, Options{}), "GET", server.URL); got != "200 HTTP/1.1" {
+	if got := outcome(confined(&http.Transport{TLSClientConfig: by, ForceAttemptHTTP2: true}, Options{}), "GET",
+		server.URL); got != "200 HTTP/1.1" {
 		t.Errorf("of a library: got %q", got)
 	}
 	if got := outcome(New(Options{}), "GET", server.URL); !strings.Contains(got, "certificate") {
@@ -262,7 +268,11 @@ func TestProxies(t *testing.T) {
 		return
 	}
 	proxy := func(name string) *httptest.Server {
-		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(name + " " + r.RequestURI)) }))
+		return httptest.NewServer(
+			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_,
+					_ = w.Write([]byte(name + " " + r.RequestURI))
+			}))
 	}
 	environments, own := proxy("the environment's"), proxy("its own")
 	defer environments.Close()

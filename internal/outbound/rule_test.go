@@ -37,7 +37,8 @@ func TestOnlyClient(t *testing.T) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if slices.Contains(apart, name) || d.Name() == "testdata" || name != "." && strings.HasPrefix(d.Name(), ".") {
+			if slices.Contains(apart, name) || d.Name() == "testdata" || name != "." &&
+				strings.HasPrefix(d.Name(), ".") {
 				return filepath.SkipDir
 			}
 		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"):

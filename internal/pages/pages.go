@@ -1,5 +1,5 @@
-// Package pages has the HTML pages of the gateway, as templates of html/template: the status page and the playground of the
-// admin listener, explanations of requests, and reports of scans.
+// Package pages has the HTML pages of the gateway, as templates of html/template: the status page and the playground of
+// the admin listener, explanations of requests, and reports of scans.
 package pages
 
 import (

@@ -36,8 +36,8 @@ type Rule struct {
 	Colour  Colour
 }
 
-// Lines returns a writer that paints lines and writes them on. The first rule that matches a line paints it. What is behind
-// the last line break is not written.
+// Lines returns a writer that paints lines and writes them on. The first rule that matches a line paints it. What is
+// behind the last line break is not written.
 func Lines(to io.Writer, rules []Rule) io.Writer { return &painter{to: to, rules: rules} }
 
 type painter struct {

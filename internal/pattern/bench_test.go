@@ -6,7 +6,8 @@ import "testing"
 func BenchmarkMatch(b *testing.B) {
 	for _, c := range []struct{ name, pattern, text string }{
 		{"label", `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`, "payments-backend-7d9c"},
-		{"host", `^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`, "checkout.payments.example.com"},
+		{"host", `^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`,
+			"checkout.payments.example.com"},
 		{"duration", `^([0-9]{1,5}(h|m|s|ms)){1,4}$`, "1h30m"},
 		{"path", `^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})+$`, "/v1/orders/7f3a"},
 	} {

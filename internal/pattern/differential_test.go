@@ -30,7 +30,8 @@ func (g *source) of(choices ...string) string { return choices[g.pick(len(choice
 // the ends of what UTF-8 writes in so many bytes, letters that look alike, and bytes that are no UTF-8.
 var alphabet = []string{
 	"a", "b", "k", "s", "z", "A", "K", "S", "0", "9", "-", ".", "_", "\n", " ", "\x00", "\x7f",
-	"\u0080", "\u00a0", "é", "É", "ß", "ſ", "ı", "İ", "а", "р", "\u07ff", "\u0800", "日", "\u212a", "ẞ", "ǆ", "ǅ", "Ω", "Ω", "\ufffd", "\uffff",
+	"\u0080", "\u00a0", "é", "É", "ß", "ſ", "ı", "İ", "а", "р", "\u07ff", "\u0800", "日", "\u212a", "ẞ", "ǆ", "ǅ", "Ω",
+	"Ω", "\ufffd", "\uffff",
 	"\U00010000", "😀", "\U0010ffff", "\x80", "\xff", "\xc3", "\xe6\x97", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\xaf",
 }
 
@@ -54,7 +55,8 @@ func (g *source) character() string {
 // class is a set of characters.
 func (g *source) class() string {
 	if g.pick(4) == 0 {
-		return g.of(`\d`, `\D`, `\w`, `\W`, `\s`, `\S`, `\pL`, `\PL`, `\p{Lu}`, `\p{Greek}`, `\P{Cyrillic}`, `[[:alpha:]]`, `[^[:ascii:]]`, `[[:^ascii:]]`, `\pN`)
+		return g.of(`\d`, `\D`, `\w`, `\W`, `\s`, `\S`, `\pL`, `\PL`, `\p{Lu}`, `\p{Greek}`, `\P{Cyrillic}`,
+			`[[:alpha:]]`, `[^[:ascii:]]`, `[[:^ascii:]]`, `\pN`)
 	}
 	text := "["
 	if g.pick(2) == 0 {
@@ -65,7 +67,8 @@ func (g *source) class() string {
 		case 0:
 			text += strings.ReplaceAll(g.character(), "-", `\-`)
 		case 1:
-			text += g.of(`\x00-\x7f`, `\x00-\x{ff}`, `\x{80}-\x{10ffff}`, `a-z`, `k-s`, `А-я`, `\x00-\x{7e}`, `\x{7f}-\x{80}`, `\d`, `\W`, `\pL`, `[:alpha:]`, `\x{fffd}`)
+			text += g.of(`\x00-\x7f`, `\x00-\x{ff}`, `\x{80}-\x{10ffff}`, `a-z`, `k-s`, `А-я`, `\x00-\x{7e}`,
+				`\x{7f}-\x{80}`, `\d`, `\W`, `\pL`, `[:alpha:]`, `\x{fffd}`)
 		default:
 			low, high := g.of(alphabet...), g.of(alphabet...)
 			l, _ := utf8.DecodeRuneInString(low)
@@ -161,7 +164,8 @@ func TestBeyondASCII(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := p.Match(c.text); got != c.want || p.regexp.MatchString(c.text) != c.want {
-			t.Errorf("%q on %q: got %v, package regexp %v, want %v", c.pattern, c.text, got, p.regexp.MatchString(c.text), c.want)
+			t.Errorf("%q on %q: got %v, package regexp %v, want %v", c.pattern, c.text, got,
+				p.regexp.MatchString(c.text), c.want)
 		}
 	}
 	// What no character leads out of is still refused at once: the rest of the string is not read.

@@ -57,8 +57,9 @@ type automaton struct {
 	class [256]uint8 // of a byte; 0 for bytes beyond ASCII
 	next  []uint16   // row of a state + class
 	start uint16
-	end   []bool   // by offset of a state: matches when the string ends here
-	stay  []uint64 // by offset of a state: a bit for each class that leads back to it; none if there are more than 64 classes
+	end   []bool // by offset of a state: matches when the string ends here
+	// by offset of a state: a bit for each class that leads back to it; none if there are more than 64 classes
+	stay []uint64
 }
 
 // The states that decide the match, by offset. No row but these is that short, so that others lie

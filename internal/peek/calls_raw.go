@@ -16,12 +16,14 @@ func read(fd uintptr, p []byte) (int, syscall.Errno) {
 }
 
 func write(fd uintptr, p []byte) (int, syscall.Errno) {
-	n, _, err := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	n, _, err := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+		uintptr(len(p)))
 	return int(n), err
 }
 
 func peekOne(fd uintptr) (int, syscall.Errno) {
 	var b [1]byte
-	n, _, err := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&b)), 1, syscall.MSG_PEEK|syscall.MSG_DONTWAIT, 0, 0)
+	n, _, err := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&b)), 1, syscall.MSG_PEEK|
+		syscall.MSG_DONTWAIT, 0, 0)
 	return int(n), err
 }

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// Gone reports whether the other end of a connection has closed it. It takes nothing from the socket, and may be called while
-// another goroutine reads. A connection that is no socket, nor over one, is never gone.
+// Gone reports whether the other end of a connection has closed it. It takes nothing from the socket, and may be called
+// while another goroutine reads. A connection that is no socket, nor over one, is never gone.
 func Gone(c net.Conn) bool {
 	if over, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = over.NetConn()

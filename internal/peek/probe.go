@@ -10,6 +10,7 @@ type Probe struct {
 	// Reads asks whether there is something to read, too.
 	Reads bool
 
-	// HasEnded is set if the other side has closed the connection, or it broke, IsReadable if there is something to read.
+	// HasEnded is set if the other side has closed the connection, or it broke, IsReadable if there is something to
+	// read.
 	HasEnded, IsReadable bool
 }

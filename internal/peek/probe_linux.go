@@ -2,7 +2,8 @@ package peek
 
 import "golang.org/x/sys/unix"
 
-// ProbeAll looks at many sockets at once. On Linux it finds an end behind bytes that were not read yet. The polls are memory for it.
+// ProbeAll looks at many sockets at once. On Linux it finds an end behind bytes that were not read yet. The polls are
+// memory for it.
 func ProbeAll(all []Probe, polls Polls) Polls {
 	polls = polls[:0]
 	for i := range all {

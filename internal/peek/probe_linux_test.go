@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestLooks looks at many sockets in each state at once, as a server that serves half-closed connections does, and as one
-// that does not.
+// TestLooks looks at many sockets in each state at once, as a server that serves half-closed connections does, and as
+// one that does not.
 func TestLooks(t *testing.T) {
 	states := []struct {
 		name                           string

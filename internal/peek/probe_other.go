@@ -5,8 +5,8 @@ package peek
 // Polls is memory for ProbeAll.
 type Polls = struct{}
 
-// ProbeAll looks at many sockets. It does not find an end behind bytes that were not read yet, and takes no end for one that
-// may be of one direction alone, if that is to be served.
+// ProbeAll looks at many sockets. It does not find an end behind bytes that were not read yet, and takes no end for one
+// that may be of one direction alone, if that is to be served.
 func ProbeAll(all []Probe, _ Polls) Polls {
 	for i := range all {
 		one := &all[i]

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Set waits for any number of sockets in one goroutine, because a goroutine for each would take 2 to 8 KB for its stack.
-// It is safe for concurrent use. A nil Set waits for nothing.
+// A Set waits for any number of sockets in one goroutine, because a goroutine for each would take 2 to 8 KB for its
+// stack. It is safe for concurrent use. A nil Set waits for nothing.
 type Set struct {
 	epoll int
 	file  *os.File // the same, for as long as it is open
@@ -21,7 +21,8 @@ type Set struct {
 	free   []int32 // places
 }
 
-// A slot is the entry of a socket in a set. What the system reports is of its turn, or of a socket that had the slot before.
+// A slot is the entry of a socket in a set. What the system reports is of its turn, or of a socket that had the slot
+// before.
 type slot struct {
 	of   *Wait
 	turn int32
@@ -35,8 +36,8 @@ type Wait struct {
 	at     int32 // place in the set
 }
 
-// NewSet returns a set without sockets, whose waits may last so much longer than they should; nil if the system has no such
-// thing.
+// NewSet returns a set without sockets, whose waits may last so much longer than they should; nil if the system has no
+// such thing.
 func NewSet(longer time.Duration) *Set {
 	fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
@@ -55,8 +56,8 @@ func NewSet(longer time.Duration) *Set {
 	return s
 }
 
-// Add begins to wait for a socket. It has came called once: when there is something to read, an end or an error included,
-// or, late, when the time is over. That must not wait. If Add returns false nothing is called.
+// Add begins to wait for a socket. It has came called once: when there is something to read, an end or an error
+// included, or, late, when the time is over. That must not wait. If Add returns false nothing is called.
 func (s *Set) Add(w *Wait, socket syscall.RawConn, by time.Time, came func(isLate bool)) bool {
 	if s == nil || socket == nil {
 		return false
@@ -105,7 +106,8 @@ func (s *Set) enter(w *Wait, socket syscall.RawConn, by time.Time, came func(isL
 	w.socket, w.by, w.came = socket, by, came
 	p := &s.places[w.at]
 	p.of = w
-	return syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLRDHUP | syscall.EPOLLONESHOT, Fd: w.at, Pad: p.turn}
+	return syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLRDHUP | syscall.EPOLLONESHOT, Fd: w.at,
+		Pad: p.turn}
 }
 
 // leave takes a wait from its place; false if it has none.

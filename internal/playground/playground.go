@@ -1,6 +1,7 @@
-// Package playground explains requests that operators make up, by policies that they make up: `gateway explain` for the page
-// of the admin listener. The gateway that judges them is one of its own, in front of an API in memory. It reads no file, and
-// asks no other server. One question is judged at a time, for a bounded time, and its memory is the budget's of requests.
+// Package playground explains requests that operators make up, by policies that they make up: `gateway explain` for the
+// page of the admin listener. The gateway that judges them is one of its own, in front of an API in memory. It reads no
+// file, and asks no other server. One question is judged at a time, for a bounded time, and its memory is the budget's
+// of requests.
 package playground
 
 import (
@@ -31,8 +32,8 @@ import (
 const (
 	// patience is how long a question may take.
 	patience = 10 * time.Second
-	// weight is the memory that a question takes, and weightOfByte what each byte of its policies takes besides, at most.
-	// TestWeight measures both.
+	// weight is the memory that a question takes, and weightOfByte what each byte of its policies takes besides, at
+	// most. TestWeight measures both.
 	weight       = 8 << 20
 	weightOfByte = 512
 	// maxFindings is how much of what is wrong with policies is said, in bytes.
@@ -87,8 +88,8 @@ func New(o Options) *Playground {
 	return &Playground{o, patience, make(chan struct{}, 1)}
 }
 
-// Ask explains the question in a JSON text. An error is a [*status.Error] that says what to do. If ctx ends, Ask returns at
-// once, and what is judged ends soon: until then other questions are refused.
+// Ask explains the question in a JSON text. An error is a [*status.Error] that says what to do. If ctx ends, Ask
+// returns at once, and what is judged ends soon: until then other questions are refused.
 func (p *Playground) Ask(ctx context.Context, text []byte) (*story.Story, error) {
 	asked, err := p.read(text)
 	if err != nil {
@@ -120,14 +121,16 @@ func (p *Playground) Ask(ctx context.Context, text []byte) (*story.Story, error)
 }
 
 func (p *Playground) late() error {
-	return status.Coded(http.StatusGatewayTimeout, fmt.Sprintf("the question takes more than %s: ask with fewer policies, or a smaller object", p.patience))
+	return status.Coded(http.StatusGatewayTimeout,
+		fmt.Sprintf("the question takes more than %s: ask with fewer policies, or a smaller object", p.patience))
 }
 
 // judge explains a question within the budget of memory.
 func (p *Playground) judge(ctx context.Context, q *policytest.ExplainRequest, bytes int) (_ *story.Story, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			p.options.Log.Error("a question to the playground made it panic", "panic", r, "stack", string(debug.Stack()))
+			p.options.Log.Error("a question to the playground made it panic", "panic", r, "stack",
+				string(debug.Stack()))
 			err = status.Internal("the playground failed: see the gateway's log")
 		}
 	}()
@@ -145,7 +148,8 @@ func (p *Playground) judge(ctx context.Context, q *policytest.ExplainRequest, by
 	case err != nil && ctx.Err() != nil:
 		return nil, p.late()
 	case errors.As(err, &mistakes):
-		return nil, status.Coded(http.StatusUnprocessableEntity, "the policies have errors:\n"+quote.Clip(err.Error(), maxFindings))
+		return nil, status.Coded(http.StatusUnprocessableEntity, "the policies have errors:\n"+
+			quote.Clip(err.Error(), maxFindings))
 	case err != nil && !errors.As(err, &refusal):
 		return nil, status.Coded(http.StatusUnprocessableEntity, quote.Clip(err.Error(), maxFindings))
 	}
@@ -168,7 +172,8 @@ func (p *Playground) read(text []byte) (*policytest.ExplainRequest, error) {
 		return nil, err
 	}
 	if strings.TrimSpace(asked.Old) != "" {
-		if q.Case.Existing, err = policytest.ReadObjectFrom(strings.NewReader(asked.Old), "the stored object"); err != nil {
+		if q.Case.Existing, err = policytest.ReadObjectFrom(strings.NewReader(asked.Old),
+			"the stored object"); err != nil {
 			return nil, status.BadRequest("%v", err)
 		}
 	}
@@ -228,6 +233,7 @@ func requestOf(q *policytest.ExplainRequest, asked *Input) error {
 	if _, _, isURL := proxy.CutURL(asked.Path); !isURL && !strings.HasPrefix(asked.Path, "/") {
 		return status.BadRequest("path: must be a path or a URL, not '%s'", asked.Path)
 	}
-	q.Case.Request = &testcase.Request{Method: cmp.Or(asked.Method, http.MethodPost), Path: asked.Path, ContentType: asked.ContentType, Body: body}
+	q.Case.Request = &testcase.Request{Method: cmp.Or(asked.Method, http.MethodPost), Path: asked.Path,
+		ContentType: asked.ContentType, Body: body}
 	return nil
 }

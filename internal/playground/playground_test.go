@@ -81,16 +81,19 @@ func TestAsk(t *testing.T) {
 		}
 	}
 	yaml := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {replicas: 2}\n"
-	if told, err = ask(t.Context(), t, p, playground.Input{Policies: replicas, Body: yaml, Old: deployment}); err != nil ||
+	if told, err = ask(t.Context(), t, p,
+		playground.Input{Policies: replicas, Body: yaml, Old: deployment}); err != nil ||
 		told.Answer.Decision != story.Admitted || told.Request.Method != "PUT" || len(told.Sent) == 0 {
 		t.Errorf("the replacement by YAML is answered with %+v, %v", told, err)
 	}
-	if told, err = ask(t.Context(), t, p, playground.Input{Policies: replicas, Old: deployment}); err != nil || told.Request.Method != "DELETE" {
+	if told, err = ask(t.Context(), t, p, playground.Input{Policies: replicas, Old: deployment}); err != nil ||
+		told.Request.Method != "DELETE" {
 		t.Errorf("the deletion is answered with %+v, %v", told, err)
 	}
 }
 
-// TestFindings: what 'gateway check' would warn of is said of the policies of a question, such as that nothing runs them.
+// TestFindings: what 'gateway check' would warn of is said of the policies of a question, such as that nothing runs
+// them.
 func TestFindings(t *testing.T) {
 	p := playground.New(playground.Options{Memory: roomy()})
 	unbound, _, _ := strings.Cut(replicas, "\n---")
@@ -99,10 +102,12 @@ func TestFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "no ValidatingAdmissionPolicyBinding names the policy 'replicas', so that it never runs"
-	if told.Answer.Decision != story.Admitted || len(told.Findings) != 1 || !strings.HasPrefix(told.Findings[0], "policies.yaml:") || !strings.Contains(told.Findings[0], want) {
+	if told.Answer.Decision != story.Admitted || len(told.Findings) != 1 ||
+		!strings.HasPrefix(told.Findings[0], "policies.yaml:") || !strings.Contains(told.Findings[0], want) {
 		t.Errorf("%v, findings %q, want %q", told.Answer.Decision, told.Findings, want)
 	}
-	if told, err = ask(t.Context(), t, p, playground.Input{Policies: replicas, Body: deployment}); err != nil || len(told.Findings) > 0 {
+	if told, err = ask(t.Context(), t, p, playground.Input{Policies: replicas, Body: deployment}); err != nil ||
+		len(told.Findings) > 0 {
 		t.Errorf("findings %q, %v", told.Findings, err)
 	}
 }
@@ -117,17 +122,20 @@ func TestRefusals(t *testing.T) {
 	}{
 		{playground.Input{}, 400, "write the object, or the path"},
 		{playground.Input{Policies: "kind: [", Body: deployment}, 422, "the policies have errors:\npolicies.yaml:2"},
-		{playground.Input{Policies: strings.Replace(replicas, "<= 3", "<=", 1), Body: deployment}, 422, "policies.yaml:8"},
+		{playground.Input{Policies: strings.Replace(replicas, "<= 3", "<=", 1), Body: deployment}, 422,
+			"policies.yaml:8"},
 		{playground.Input{Body: "a: &a [1]\nb: *a"}, 400, "the object"},
 		{playground.Input{Body: deployment, Dialect: "Other"}, 400, "dialect: must be"},
 		{playground.Input{Path: "elsewhere", Body: deployment}, 400, "path: must be a path or a URL"},
 		{playground.Input{InForce: true, Policies: replicas, Body: deployment}, 400, "policies: must be empty"},
 		{playground.Input{Body: `{"kind":"A"}`}, 422, "apiVersion"},
 		{playground.Input{Policies: strings.Repeat("[", 100_000), Body: deployment}, 422, "policies.yaml"},
-		{playground.Input{Policies: strings.Replace(replicas, "object.spec.replicas <= 3", strings.Repeat("(", 50_000)+"1"+strings.Repeat(")", 50_000), 1), Body: deployment}, 422, "policies.yaml:8"},
+		{playground.Input{Policies: strings.Replace(replicas, "object.spec.replicas <= 3", strings.Repeat("(", 50_000)+
+			"1"+strings.Repeat(")", 50_000), 1), Body: deployment}, 422, "policies.yaml:8"},
 		{playground.Input{Policies: "a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b]\nd: [*c, *c, *c, *c, *c, *c, *c]\n", Body: deployment}, 422, "policies.yaml"},
 	} {
-		if code, message := refusal(t, p, c.asked); code != c.code || !strings.Contains(message, c.says) || len(message) > 64<<10 {
+		if code, message := refusal(t, p, c.asked); code != c.code || !strings.Contains(message, c.says) ||
+			len(message) > 64<<10 {
 			t.Errorf("%.200v is refused with %d %.300s, want %d with %q", c.asked, code, message, c.code, c.says)
 		}
 	}
@@ -178,14 +186,19 @@ func TestReachesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := playground.New(playground.Options{Memory: roomy()})
-	if code, message := refusal(t, p, playground.Input{Policies: fmt.Sprintf(asking, url), Body: deployment}); code != 422 || !strings.Contains(message, "spec.allowedHosts: must be empty") {
+	if code, message := refusal(t, p,
+		playground.Input{Policies: fmt.Sprintf(asking, url), Body: deployment}); code != 422 ||
+		!strings.Contains(message, "spec.allowedHosts: must be empty") {
 		t.Errorf("http.send is refused with %d %s", code, message)
 	}
-	bundle := strings.NewReplacer("  allowedHosts: [127.0.0.1]\n", "", "  rego: |\n    package a\n", "  bundle: b\n").Replace(asking[:strings.Index(asking, "    deny")])
-	if told, err := ask(t.Context(), t, p, playground.Input{Policies: bundle, Body: deployment}); err != nil || !strings.Contains(told.Reason(), "the bundle of the policy is not known") {
+	bundle := strings.NewReplacer("  allowedHosts: [127.0.0.1]\n", "", "  rego: |\n    package a\n",
+		"  bundle: b\n").Replace(asking[:strings.Index(asking, "    deny")])
+	if told, err := ask(t.Context(), t, p, playground.Input{Policies: bundle, Body: deployment}); err != nil ||
+		!strings.Contains(told.Reason(), "the bundle of the policy is not known") {
 		t.Errorf("a bundle is answered with %+v, %v", told, err)
 	}
-	for _, ref := range []string{secret, filepath.Base(secret), "../" + filepath.Base(secret), "file://" + secret, url + "/a.yaml"} {
+	for _, ref := range []string{secret, filepath.Base(secret), "../" + filepath.Base(secret), "file://" + secret,
+		url + "/a.yaml"} {
 		document := "openapi: 3.0.3\ninfo: {title: a, version: '1'}\npaths:\n  /as:\n    post:\n      requestBody: {content: {application/json: {schema: {$ref: '" + ref + "'}}}}\n      responses: {'201': {description: made}}\n"
 		told, err := ask(t.Context(), t, p, playground.Input{Policies: document, Path: "/as", Body: "{}"})
 		if text := fmt.Sprint(told, err); strings.Contains(text, "the secret") {
@@ -199,12 +212,15 @@ func TestReachesNothing(t *testing.T) {
 		t.Errorf("a StateSource is not empty: %+v, %v", told, err)
 	}
 	// The policies in force may ask other servers; the playground does not let them.
-	set, found := policies.CompileFor(source.Of([]source.File{{Name: "a.yaml", Data: fmt.Appendf(nil, asking, url)}}), policies.Gateway{})
+	set, found := policies.CompileFor(source.Of([]source.File{{Name: "a.yaml", Data: fmt.Appendf(nil, asking, url)}}),
+		policies.Gateway{})
 	if set == nil {
 		t.Fatal(found)
 	}
-	live := playground.New(playground.Options{Memory: roomy(), InForce: func() (*policies.Set, policytest.Service) { return set, policytest.Service{} }})
-	if code, message := refusal(t, live, playground.Input{InForce: true, Body: deployment}); code != 422 || !strings.Contains(message, "RegoPolicy 'asking'") {
+	live := playground.New(playground.Options{Memory: roomy(),
+		InForce: func() (*policies.Set, policytest.Service) { return set, policytest.Service{} }})
+	if code, message := refusal(t, live, playground.Input{InForce: true, Body: deployment}); code != 422 ||
+		!strings.Contains(message, "RegoPolicy 'asking'") {
 		t.Errorf("policies in force that ask are refused with %d %s", code, message)
 	}
 	select {
@@ -221,8 +237,10 @@ func TestInForce(t *testing.T) {
 		t.Fatal(found)
 	}
 	current := set
-	p := playground.New(playground.Options{Memory: roomy(), InForce: func() (*policies.Set, policytest.Service) { return current, policytest.Service{} }})
-	told, err := ask(t.Context(), t, p, playground.Input{InForce: true, Path: "/apis/apps/v1/namespaces/shop/deployments", Body: deployment})
+	p := playground.New(playground.Options{Memory: roomy(),
+		InForce: func() (*policies.Set, policytest.Service) { return current, policytest.Service{} }})
+	told, err := ask(t.Context(), t, p,
+		playground.Input{InForce: true, Path: "/apis/apps/v1/namespaces/shop/deployments", Body: deployment})
 	if err != nil || told.Answer.Code != 422 || !strings.Contains(told.Reason(), "spec.replicas") {
 		t.Errorf("the policies in force answer %+v, %v", told, err)
 	}
@@ -236,8 +254,10 @@ func TestInForce(t *testing.T) {
 func many(n int) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "%s\n---\n", strings.NewReplacer("name: replicas", fmt.Sprintf("name: r%d", i), "policyName: replicas", fmt.Sprintf("policyName: r%d", i),
-			"<= 3", fmt.Sprintf("<= %d%s", i+9, strings.Repeat(" && object.spec.l.all(a, a.all(b, b.c == 1))", 40))).Replace(replicas))
+		fmt.Fprintf(&b, "%s\n---\n", strings.NewReplacer("name: replicas", fmt.Sprintf("name: r%d", i),
+			"policyName: replicas", fmt.Sprintf("policyName: r%d", i),
+			"<= 3", fmt.Sprintf("<= %d%s", i+9, strings.Repeat(" && object.spec.l.all(a, a.all(b, b.c == 1))",
+				40))).Replace(replicas))
 	}
 	return b.String()
 }
@@ -254,7 +274,8 @@ func TestOneAtATime(t *testing.T) {
 	}()
 	waitFor(t, func() bool { return budget.InUse() > 0 })
 	for range 20 {
-		if code, message := refusal(t, p, playground.Input{Body: deployment}); code != 429 || !strings.Contains(message, "one question at a time") {
+		if code, message := refusal(t, p, playground.Input{Body: deployment}); code != 429 ||
+			!strings.Contains(message, "one question at a time") {
 			t.Fatalf("a second question is answered with %d %s", code, message)
 		}
 	}
@@ -280,11 +301,13 @@ func waitFor(t *testing.T, is func() bool) {
 	}
 }
 
-// TestMemory: a question is refused if the budget has no room for it, whatever its policies are; and it leaves nothing behind.
+// TestMemory: a question is refused if the budget has no room for it, whatever its policies are; and it leaves nothing
+// behind.
 func TestMemory(t *testing.T) {
 	small := memory.NewBudget(8<<20, 2)
 	p := playground.New(playground.Options{Memory: small})
-	if code, message := refusal(t, p, playground.Input{Policies: replicas, Body: deployment}); code != 503 || !strings.Contains(message, "limits.bodiesInFlightBytes") {
+	if code, message := refusal(t, p, playground.Input{Policies: replicas, Body: deployment}); code != 503 ||
+		!strings.Contains(message, "limits.bodiesInFlightBytes") {
 		t.Errorf("without room it answers %d %s", code, message)
 	}
 	if small.InUse() != 0 {
@@ -307,7 +330,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestWeight: what a question takes of the heap at once is no more than what it asks the budget for, whatever its policies are.
+// TestWeight: what a question takes of the heap at once is no more than what it asks the budget for, whatever its
+// policies are.
 func TestWeight(t *testing.T) {
 	var objects, rules, patterns strings.Builder
 	for i := range 1500 {
@@ -315,11 +339,14 @@ func TestWeight(t *testing.T) {
 		fmt.Fprintf(&rules, "    deny contains \"a%d\" if input.request.object.x%d == 1\n", i, i)
 		fmt.Fprintf(&patterns, "              a%d: {type: string, pattern: '^(a|b){1,9}$'}\n", i)
 	}
-	rego := strings.Replace(asking[:strings.Index(asking, "    deny")], "  allowedHosts: [127.0.0.1]\n", "", 1) + rules.String()
+	rego := strings.Replace(asking[:strings.Index(asking, "    deny")], "  allowedHosts: [127.0.0.1]\n", "", 1) +
+		rules.String()
 	definition := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.b.example}\nspec:\n  group: b.example\n  scope: Namespaced\n  names: {kind: A, plural: as}\n" +
 		"  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          spec:\n            type: object\n            properties:\n" + patterns.String()
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // as the process has it: the heap has as much garbage as it has objects
-	for name, text := range map[string]string{"objects": objects.String(), "rules in Rego": rego, "patterns": definition, "expressions": many(40)} {
+	// as the process has it: the heap has as much garbage as it has objects
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	for name, text := range map[string]string{"objects": objects.String(), "rules in Rego": rego,
+		"patterns": definition, "expressions": many(40)} {
 		budget := roomy()
 		p := playground.New(playground.Options{Memory: budget})
 		runtime.GC()
@@ -340,7 +367,8 @@ func TestWeight(t *testing.T) {
 				}
 			}
 		}()
-		if _, err := ask(t.Context(), t, p, playground.Input{Policies: text, Body: deployment}); err != nil && !strings.Contains(err.Error(), "takes more than") {
+		if _, err := ask(t.Context(), t, p, playground.Input{Policies: text, Body: deployment}); err != nil &&
+			!strings.Contains(err.Error(), "takes more than") {
 			t.Errorf("%s: %.500v", name, err)
 		}
 		close(stop)

@@ -34,7 +34,8 @@ type server struct {
 }
 
 func newServer(of *config.UpstreamSpec, set *policies.Set) *server {
-	s := &server{name: of.Name, kubernetes: of.Dialect == config.Kubernetes, patcher: patcher{set}, lists: map[string][]json.RawMessage{}}
+	s := &server{name: of.Name, kubernetes: of.Dialect == config.Kubernetes, patcher: patcher{set},
+		lists: map[string][]json.RawMessage{}}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	s.reset()
 	return s
@@ -56,7 +57,8 @@ func (s *server) close() { _ = s.http.Close() }
 func (s *server) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.existing, s.plain = map[string]json.RawMessage{}, backend.New(backend.Options{Described: s.described, Successes: s.patcher.set.Successes, TakesAll: true})
+	s.existing, s.plain = map[string]json.RawMessage{},
+		backend.New(backend.Options{Described: s.described, Successes: s.patcher.set.Successes, TakesAll: true})
 }
 
 // described returns how the files read requests.
@@ -111,16 +113,19 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch list, isList := s.lists[r.URL.Path]; {
 	case isList && r.Method == http.MethodGet:
 		s.list(w, r, list)
-	case strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/") && r.Method == http.MethodGet && !found && strings.Count(r.URL.Path, "/") == 4:
+	case strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/") && r.Method == http.MethodGet && !found &&
+		strings.Count(r.URL.Path, "/") == 4:
 		name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-		answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`","labels":{"kubernetes.io/metadata.name":"`+name+`"}}}`)
+		answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+
+			`","labels":{"kubernetes.io/metadata.name":"`+name+`"}}}`)
 	case !s.kubernetes:
 		plain.ServeHTTP(w, r)
 	case r.Method == http.MethodGet && isCollection(r.URL.Path):
 		s.list(w, r, s.stored(r.URL.Path))
 	case r.Method == http.MethodGet:
 		s.get(w, r, existing, found)
-	case strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/"), strings.HasPrefix(r.URL.Path, "/apis/authentication.k8s.io/"):
+	case strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/"),
+		strings.HasPrefix(r.URL.Path, "/apis/authentication.k8s.io/"):
 		allow(w, r)
 	case r.Method == http.MethodDelete:
 		answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"Status","status":"Success"}`)
@@ -202,7 +207,8 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, objects []json.Raw
 	if objects == nil {
 		items = []byte("[]")
 	}
-	answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":`+string(items)+`}`)
+	answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":`+
+		string(items)+`}`)
 }
 
 // allow answers reviews of access: every user may do everything.

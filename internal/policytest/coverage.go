@@ -79,7 +79,8 @@ type observed struct {
 
 func newCoverage() *coverage {
 	return &coverage{
-		observed: map[fieldPosition]*observed{}, rules: map[rego.Rule]*rego.Observation{}, owners: map[owner][]rego.Rule{},
+		observed: map[fieldPosition]*observed{}, rules: map[rego.Rule]*rego.Observation{},
+		owners: map[owner][]rego.Rule{},
 	}
 }
 
@@ -128,7 +129,8 @@ func (c *coverage) observe(of *policies.Compiled) {
 // isCondition reports whether the expression at a field is true or false.
 func isCondition(field string) bool {
 	return strings.HasSuffix(field, ".rule") || strings.HasSuffix(field, ".when") ||
-		strings.HasSuffix(field, ".expression") && (strings.Contains(field, "validations[") || strings.Contains(field, "matchConditions["))
+		strings.HasSuffix(field, ".expression") &&
+			(strings.Contains(field, "validations[") || strings.Contains(field, "matchConditions["))
 }
 
 func (c *coverage) summary() Coverage {

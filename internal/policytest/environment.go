@@ -50,7 +50,8 @@ func (e *environment) clock() time.Time {
 }
 
 // newEnvironment starts a gateway on loopback.
-func newEnvironment(set *policies.Set, service *Service, s *setting, metrics *telemetry.Telemetry) (_ *environment, err error) {
+func newEnvironment(set *policies.Set, service *Service, s *setting,
+	metrics *telemetry.Telemetry) (_ *environment, err error) {
 	dialect := config.Dialect(s.Dialect)
 	if dialect == "" {
 		dialect = dialectFor(set)
@@ -74,9 +75,10 @@ func newEnvironment(set *policies.Set, service *Service, s *setting, metrics *te
 	return e, e.synced()
 }
 
-// newOffline makes a gateway in front of backends in memory. It does not serve yet. The dialect is of the one backend that
-// there is without a configuration.
-func newOffline(set *policies.Set, service *Service, dialect config.Dialect, lists map[string][]json.RawMessage, metrics *telemetry.Telemetry) (_ *environment, err error) {
+// newOffline makes a gateway in front of backends in memory. It does not serve yet. The dialect is of the one backend
+// that there is without a configuration.
+func newOffline(set *policies.Set, service *Service, dialect config.Dialect, lists map[string][]json.RawMessage,
+	metrics *telemetry.Telemetry) (_ *environment, err error) {
 	e := &environment{set: set, service: service, limiter: ratelimit.New(0)}
 	defer func() {
 		if err != nil {
@@ -85,10 +87,12 @@ func newOffline(set *policies.Set, service *Service, dialect config.Dialect, lis
 	}()
 	of := service.Config
 	if of == nil {
-		if of, err = config.Load("", config.Flags{Upstream: "http://127.0.0.1:1", Dialect: string(dialect)}); err != nil {
+		if of, err = config.Load("",
+			config.Flags{Upstream: "http://127.0.0.1:1", Dialect: string(dialect)}); err != nil {
 			return nil, err
 		}
-		of.Identity = &config.Identity{Anonymous: config.AllowAnonymous, Authenticators: []config.Authenticator{config.LoopbackHeaders()}}
+		of.Identity = &config.Identity{Anonymous: config.AllowAnonymous,
+			Authenticators: []config.Authenticator{config.LoopbackHeaders()}}
 	}
 	addresses := make([]string, len(of.Upstreams))
 	for i := range of.Upstreams {
@@ -111,8 +115,9 @@ func newOffline(set *policies.Set, service *Service, dialect config.Dialect, lis
 	}
 	e.states.Apply(set.States())
 	e.gateway, err = proxy.New(proxy.Options{
-		Config: c, Policies: func() *policies.Set { return set }, Limiter: e.limiter, States: e.states, Metrics: metrics,
-		Log: slog.New(slog.DiscardHandler), Clock: e.clock, RefusesPlainly: !service.shapesRefusals,
+		Config: c, Policies: func() *policies.Set { return set }, Limiter: e.limiter, States: e.states,
+		Metrics: metrics,
+		Log:     slog.New(slog.DiscardHandler), Clock: e.clock, RefusesPlainly: !service.shapesRefusals,
 		Memory: service.Gateway.Memory, IsUncounted: service.isUncounted,
 	})
 	if err != nil {
@@ -220,8 +225,8 @@ type reply struct {
 	code     int
 	warnings []string
 	body     []byte
-	// denials are the messages of the policies, each as often as it was said. An answer says the same once. They are known of cases
-	// that count them, and of objects that may be shown.
+	// denials are the messages of the policies, each as often as it was said. An answer says the same once. They are
+	// known of cases that count them, and of objects that may be shown.
 	denials []string
 }
 
@@ -251,5 +256,6 @@ func (e *environment) send(ctx context.Context, r *request) (*reply, error) {
 
 // explanations lets every user ask in this process, and shows them everything but Secrets.
 func explanations() *config.Explanations {
-	return &config.Explanations{Groups: []string{identity.AuthenticatedGroup, identity.UnauthenticatedGroup}, Values: config.ShowValues}
+	return &config.Explanations{Groups: []string{identity.AuthenticatedGroup, identity.UnauthenticatedGroup},
+		Values: config.ShowValues}
 }

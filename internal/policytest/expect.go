@@ -18,8 +18,8 @@ type problem struct {
 	Details               struct{ Causes []testcase.Cause }
 }
 
-// refusals are the codes by which policies, schemas and limits refuse. Any other one has to be expected by its number: it
-// rather says that the case itself is mistaken.
+// refusals are the codes by which policies, schemas and limits refuse. Any other one has to be expected by its number:
+// it rather says that the case itself is mistaken.
 var refusals = []int{401, 403, 409, 413, 422, 429}
 
 // compare returns how an answer differs from what is expected.
@@ -40,7 +40,9 @@ func compare(c *testCase, r *reply, golden json.RawMessage) (problems []string) 
 	case want.Code != 0 && int(want.Code) != r.code:
 		wrong("has the code %d, want %d%s", r.code, want.Code, because(r, &p))
 	}
-	if want.Message != "" && !hasText(p.Message, want.Message) && !slices.ContainsFunc(p.Details.Causes, func(c testcase.Cause) bool { return hasText(c.Message, want.Message) }) {
+	if want.Message != "" && !hasText(p.Message, want.Message) &&
+		!slices.ContainsFunc(p.Details.Causes,
+			func(c testcase.Cause) bool { return hasText(c.Message, want.Message) }) {
 		wrong("has the message %q, want %q in it", p.Message, want.Message)
 	}
 	if want.Causes != nil {
@@ -57,12 +59,12 @@ func compare(c *testCase, r *reply, golden json.RawMessage) (problems []string) 
 	return problems
 }
 
-// constraintName matches the name of the constraint with which Gatekeeper's webhook, and the gateway, begin a message. The
-// message that a suite speaks of has none.
+// constraintName matches the name of the constraint with which Gatekeeper's webhook, and the gateway, begin a message.
+// The message that a suite speaks of has none.
 var constraintName = regexp.MustCompile(`^\[[^\]]*\] `)
 
-// countViolations returns which counts of violations are others than expected. They are what the policies say, or the causes of a
-// refusal, or the warnings of constraints that only warn.
+// countViolations returns which counts of violations are others than expected. They are what the policies say, or the
+// causes of a refusal, or the warnings of constraints that only warn.
 func countViolations(expected []violations, r *reply, p *problem) (problems []string) {
 	var found []string
 	for _, c := range p.Details.Causes {
@@ -90,7 +92,8 @@ func countViolations(expected []violations, r *reply, p *problem) (problems []st
 			which = fmt.Sprintf(" that match %q", v.message)
 		}
 		if count < v.least || count > v.most {
-			problems = append(problems, fmt.Sprintf("has %d violations%s, want %s; it has %q", count, which, v.wanted(), found))
+			problems = append(problems, fmt.Sprintf("has %d violations%s, want %s; it has %q", count, which, v.wanted(),
+				found))
 		}
 	}
 	return problems
@@ -137,7 +140,8 @@ func compareCauses(got, want []testcase.Cause) (problems []string) {
 	left := slices.Clone(got)
 	for _, w := range want {
 		i := slices.IndexFunc(left, func(g testcase.Cause) bool {
-			return (w.Field == "" || w.Field == g.Field) && hasText(g.Message, w.Message) && (w.Reason == "" || w.Reason == g.Reason)
+			return (w.Field == "" || w.Field == g.Field) && hasText(g.Message, w.Message) &&
+				(w.Reason == "" || w.Reason == g.Reason)
 		})
 		if i < 0 {
 			problems = append(problems, "has no cause like "+show(w)+"; it has "+showAll(got))

@@ -90,7 +90,8 @@ func Explain(ctx context.Context, q *ExplainRequest) (*story.Story, error) {
 }
 
 // explain asks what becomes of the request of a case.
-func (e *environment) explain(ctx context.Context, c *testcase.Case, headers [][2]string) (*story.Story, *reply, error) {
+func (e *environment) explain(ctx context.Context, c *testcase.Case,
+	headers [][2]string) (*story.Story, *reply, error) {
 	r, stored, err := requestOf(e.gateway, e.set, e.service, c)
 	if err != nil {
 		return nil, nil, err
@@ -115,10 +116,12 @@ func (e *environment) explain(ctx context.Context, c *testcase.Case, headers [][
 // none.
 func storyIn(r *reply, sent *request) *story.Story {
 	var s story.Story
-	if r.code == http.StatusOK && json.Unmarshal(r.body, &s) == nil && s.Kind == story.Kind && s.APIVersion == story.APIVersion {
+	if r.code == http.StatusOK && json.Unmarshal(r.body, &s) == nil && s.Kind == story.Kind &&
+		s.APIVersion == story.APIVersion {
 		return &s
 	}
-	s = story.Story{APIVersion: story.APIVersion, Kind: story.Kind, Request: story.Request{Method: sent.method}, Steps: []story.Step{}}
+	s = story.Story{APIVersion: story.APIVersion, Kind: story.Kind, Request: story.Request{Method: sent.method},
+		Steps: []story.Step{}}
 	s.Answer = story.Answer{Decision: story.Refused, Code: r.code, Warnings: r.warnings}
 	if json.Valid(r.body) {
 		s.Answer.Status = r.body

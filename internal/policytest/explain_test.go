@@ -27,7 +27,8 @@ func TestExplainAgrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, set := range []string{"protocol", "gateway-api-examples", "json-patch-tests", "vap-map-lab", "vap-kubescape", "cel-spec"} {
+	for _, set := range []string{"protocol", "gateway-api-examples", "json-patch-tests", "vap-map-lab", "vap-kubescape",
+		"cel-spec"} {
 		t.Run(set, func(t *testing.T) {
 			all, err := cases.Read(filepath.Join(suites, "cases", set+".jsonl"))
 			if err != nil {
@@ -52,7 +53,8 @@ func TestExplainAgrees(t *testing.T) {
 	}
 }
 
-func agree(t *testing.T, metrics *telemetry.Telemetry, suites string, group []*cases.Case, verdicts map[story.Decision]int) {
+func agree(t *testing.T, metrics *telemetry.Telemetry, suites string, group []*cases.Case,
+	verdicts map[story.Decision]int) {
 	t.Helper()
 	from := setting{Dialect: "Plain", Objects: group[0].PolicyObjects}
 	for _, file := range group[0].PolicyFiles {
@@ -70,7 +72,8 @@ func agree(t *testing.T, metrics *telemetry.Telemetry, suites string, group []*c
 		t.Fatal(err)
 	}
 	defer e.close()
-	player := cases.Player{Address: e.address, As: &cases.User{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}},
+	player := cases.Player{Address: e.address,
+		As: &cases.User{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}},
 		Identify: func(u cases.User) []cases.Header {
 			all := []cases.Header{{Name: "X-Remote-User", Value: u.Name}}
 			for _, g := range append(u.Groups, "system:authenticated") {
@@ -105,7 +108,8 @@ func compareVerdicts(explained, real *cases.Response, verdicts map[story.Decisio
 	if json.Unmarshal(explained.Object, &s) != nil || s.Kind != story.Kind {
 		// The head, or the path, was refused before anything was known: the explanation is the refusal.
 		if explained.Code != real.Code || explained.Message != real.Message {
-			return fmt.Sprintf("explained with %d %q, and answered with %d %q", explained.Code, explained.Message, real.Code, real.Message)
+			return fmt.Sprintf("explained with %d %q, and answered with %d %q", explained.Code, explained.Message,
+				real.Code, real.Message)
 		}
 		return ""
 	}
@@ -121,7 +125,8 @@ func compareVerdicts(explained, real *cases.Response, verdicts map[story.Decisio
 	}
 	if s.Answer.Decision != story.Refused {
 		// The backend may refuse what the gateway sends: what exists already, or does not.
-		isRead := s.Resource.Verb == "get" || s.Resource.Verb == "list" // which the gateway judges by what the backend answers
+		// which the gateway judges by what the backend answers
+		isRead := s.Resource.Verb == "get" || s.Resource.Verb == "list"
 		if real.Code < 400 || real.Code == 404 || real.Code == 409 || isRead {
 			return ""
 		}
@@ -131,8 +136,10 @@ func compareVerdicts(explained, real *cases.Response, verdicts map[story.Decisio
 	if err := json.Unmarshal(s.Answer.Status, &refusal); err != nil {
 		return err.Error()
 	}
-	if s.Answer.Code != real.Code || mask(refusal.Message) != mask(real.Message) || len(refusal.Details.Causes) != len(real.Causes) {
-		return fmt.Sprintf("explained as %d %q, and answered with %d %q", s.Answer.Code, refusal.Message, real.Code, real.Message)
+	if s.Answer.Code != real.Code || mask(refusal.Message) != mask(real.Message) ||
+		len(refusal.Details.Causes) != len(real.Causes) {
+		return fmt.Sprintf("explained as %d %q, and answered with %d %q", s.Answer.Code, refusal.Message, real.Code,
+			real.Message)
 	}
 	return ""
 }

@@ -137,7 +137,8 @@ func denying(name string, data []byte) []byte {
 	for _, o := range objects {
 		text := o.JSON
 		action, has := o.At("spec.enforcementAction")
-		if group, _ := o.GroupVersion(); group == "constraints.gatekeeper.sh" && has && (action.Is("warn") || action.Is("dryrun")) {
+		if group, _ := o.GroupVersion(); group == "constraints.gatekeeper.sh" && has &&
+			(action.Is("warn") || action.Is("dryrun")) {
 			if d, err := document.Parse(o.JSON, document.Limits{}); err == nil {
 				spec, _ := d.Root().Get("spec")
 				d.SetString(spec, "enforcementAction", "deny")
@@ -155,8 +156,8 @@ func denying(name string, data []byte) []byte {
 	return all.Bytes()
 }
 
-// compareInvalid returns what is wrong if a constraint does not break the schema of its template. A field that the schema does not
-// have is a mistake of the suite, as for gator.
+// compareInvalid returns what is wrong if a constraint does not break the schema of its template. A field that the
+// schema does not have is a mistake of the suite, as for gator.
 func (t *testCase) compareInvalid(found []finding.Finding) []string {
 	isInvalid, unknown := false, ""
 	for _, f := range found {
@@ -164,7 +165,8 @@ func (t *testCase) compareInvalid(found []finding.Finding) []string {
 		case f.Severity != finding.Error:
 		case f.File == t.invalid && strings.HasSuffix(f.Message, "have no such field"):
 			unknown = f.Text()
-		case f.File == t.invalid && (strings.HasPrefix(f.Field, "spec.parameters") || strings.HasPrefix(f.Field, "spec.match")):
+		case f.File == t.invalid && (strings.HasPrefix(f.Field, "spec.parameters") ||
+			strings.HasPrefix(f.Field, "spec.match")):
 			isInvalid = true
 		default:
 			return []string{"its policies have other errors: " + f.Text()}
@@ -182,8 +184,8 @@ func (t *testCase) compareInvalid(found []finding.Finding) []string {
 // manyViolations is more than any request has.
 const manyViolations = 1 << 20
 
-// assertion reads how many violations with a message a suite expects: a number, yes or no. Without it there must be one at
-// least. The message is a regular expression; without one all violations count.
+// assertion reads how many violations with a message a suite expects: a number, yes or no. Without it there must be one
+// at least. The message is a regular expression; without one all violations count.
 func assertion(expected any, message string) (v violations, err error) {
 	if message != "" {
 		if v.message, err = regexp.Compile(message); err != nil {
@@ -211,8 +213,8 @@ func assertion(expected any, message string) (v violations, err error) {
 	return v, nil
 }
 
-// clusterWide returns an object without its namespace if objects of its kind are in none: gator judges it, an API server would
-// refuse it.
+// clusterWide returns an object without its namespace if objects of its kind are in none: gator judges it, an API
+// server would refuse it.
 func clusterWide(object json.RawMessage) json.RawMessage {
 	o := nameOf(object)
 	kind := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)

@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestGoldenObjects: a case expects the object that is in a file, which --update writes if the request succeeds. A file that
-// cannot be read fails the case.
+// TestGoldenObjects: a case expects the object that is in a file, which --update writes if the request succeeds. A file
+// that cannot be read fails the case.
 func TestGoldenObjects(t *testing.T) {
 	const test = `apiVersion: admission-gateway.io/v1alpha1
 kind: PolicyTest

@@ -91,7 +91,8 @@ func readKyverno(s *suite, o *manifest.Object) error {
 		}
 	}
 	for i := range k.Checks {
-		one := r.newCase(fmt.Sprintf("checks[%d]", i), cmp.Or(k.Metadata.Name, k.Name, "kyverno-test")+"/"+fmt.Sprintf("checks[%d]", i))
+		one := r.newCase(fmt.Sprintf("checks[%d]", i), cmp.Or(k.Metadata.Name, k.Name, "kyverno-test")+"/"+
+			fmt.Sprintf("checks[%d]", i))
 		one.skip = "`checks` are assertions about Kyverno's own answers, which the gateway does not have"
 	}
 	if len(k.Results)+len(k.Checks) == 0 {
@@ -272,7 +273,8 @@ func (r *kyvernoReader) result(i int, result *kyvernoResult) error {
 		one.skip = cmp.Or(skip, r.operation(result.Policy, n.Metadata.Name))
 		one.Object = inNamespace(object)
 		one.setting.Objects = slices.Concat(played, r.shared)
-		one.verdict = &verdict{kind: of.Kind, policy: of.Metadata.Name, want: want, isScored: of.Metadata.Annotations["policies.kyverno.io/scored"] != "false"}
+		one.verdict = &verdict{kind: of.Kind, policy: of.Metadata.Name, want: want,
+			isScored: of.Metadata.Annotations["policies.kyverno.io/scored"] != "false"}
 		if want == "pass" {
 			one.Expect.Object = inNamespace(sameNamed(patched, &n))
 		}
@@ -280,7 +282,8 @@ func (r *kyvernoReader) result(i int, result *kyvernoResult) error {
 	for _, name := range names {
 		if !met[name] {
 			one := r.newCase(path, result.Policy+"/"+strings.TrimSpace(result.Kind+" "+name))
-			one.skip, one.mistake = skip, cmp.Or(mistake, fmt.Sprintf("no file in `resources` has the object '%s'", name))
+			one.skip, one.mistake = skip,
+				cmp.Or(mistake, fmt.Sprintf("no file in `resources` has the object '%s'", name))
 		}
 	}
 	return nil
@@ -302,8 +305,8 @@ func (r *kyvernoReader) operation(policy, object string) string {
 	return fmt.Sprintf("the operation %v needs a stored object, which the test does not have", asked)
 }
 
-// isNamedBy reports whether a name of a result is that of an object: 'name', 'namespace/name', or its version, kind, namespace
-// and name with commas between them.
+// isNamedBy reports whether a name of a result is that of an object: 'name', 'namespace/name', or its version, kind,
+// namespace and name with commas between them.
 func isNamedBy(n *named, name string) bool {
 	full := strings.Join([]string{n.APIVersion, n.Kind, n.Metadata.Namespace, n.Metadata.Name}, ",")
 	return name == n.Metadata.Name || name == n.Metadata.Namespace+"/"+n.Metadata.Name || name == full
@@ -346,8 +349,8 @@ func edited(object json.RawMessage, edit func(map[string]any)) json.RawMessage {
 	return out
 }
 
-// alone returns a policy with its bindings, as Kyverno plays it: the bindings deny whatever their actions are, and a policy
-// without bindings is bound to everything. The policy has no kind if there is none.
+// alone returns a policy with its bindings, as Kyverno plays it: the bindings deny whatever their actions are, and a
+// policy without bindings is bound to everything. The policy has no kind if there is none.
 func alone(all []json.RawMessage, name string) (played []json.RawMessage, of named, skip string) {
 	bound := false
 	for _, p := range all {
@@ -390,7 +393,8 @@ func alone(all []json.RawMessage, name string) (played []json.RawMessage, of nam
 	if of.Kind == "ValidatingAdmissionPolicy" {
 		actions = `,"validationActions":["Deny"]`
 	}
-	binding := `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"` + of.Kind + `Binding","metadata":{"name":"bound-to-everything"},"spec":{"policyName":` + jsonOf(name) + actions + `}}`
+	binding := `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"` + of.Kind +
+		`Binding","metadata":{"name":"bound-to-everything"},"spec":{"policyName":` + jsonOf(name) + actions + `}}`
 	return append(played, json.RawMessage(binding)), of, ""
 }
 

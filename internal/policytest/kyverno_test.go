@@ -102,9 +102,9 @@ spec: {replicas: 2}
 	"patched.yaml":     "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: nowhere, labels: {team: a}}\nspec: {replicas: 2}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: few, namespace: production, labels: {team: b}}\nspec: {replicas: 1}\n",
 }
 
-// TestKyverno: a kyverno-test.yaml has Kyverno's verdicts: policies without bindings are bound to everything, actions do
-// not matter, a policy that is not about an object is skipped, and what is not found fails. What the gateway lacks is
-// skipped with the reason.
+// TestKyverno: a kyverno-test.yaml has Kyverno's verdicts: policies without bindings are bound to everything, actions
+// do not matter, a policy that is not about an object is skipped, and what is not found fails. What the gateway lacks
+// is skipped with the reason.
 func TestKyverno(t *testing.T) {
 	for _, c := range []struct{ name, test, want string }{
 		{"bindings, namespaces and conditions", `apiVersion: cli.kyverno.io/v1alpha1
@@ -204,7 +204,8 @@ results: [{policy: replicas, kind: ConfigMap, resources: [map], result: skip}]
 		{"no results", "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: empty}\npolicies: [replicas.yaml]\n", "empty/results skipped the test has no 'results'"},
 		{"a result that is none", "name: t\npolicies: [replicas.yaml]\nresources: [objects]\nresults: [{policy: replicas, kind: Deployment, resources: [few], result: passed}]\n",
 			"kyverno-test.yaml:1:1: results[0]: result: must be 'pass', 'fail', 'skip', 'warn' or 'error', not 'passed'"},
-		{"a file that is missing", "name: t\npolicies: [none.yaml]\nresources: [objects]\nresults: []\n", "kyverno-test.yaml:1:1: policies[0]: open none.yaml: no such file or directory"},
+		{"a file that is missing", "name: t\npolicies: [none.yaml]\nresources: [objects]\nresults: []\n",
+			"kyverno-test.yaml:1:1: policies[0]: open none.yaml: no such file or directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := maps.Clone(kyvernoFiles)
@@ -216,7 +217,8 @@ results: [{policy: replicas, kind: ConfigMap, resources: [map], result: skip}]
 				got = append(got, err.Error())
 			} else {
 				for _, r := range s.Results {
-					got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.ID, r.Outcome, strings.Join(r.Problems, "; "))))
+					got = append(got,
+						strings.TrimSpace(fmt.Sprintf("%s %s %s", r.ID, r.Outcome, strings.Join(r.Problems, "; "))))
 				}
 			}
 			all := strings.ReplaceAll(strings.ReplaceAll(strings.Join(got, "\n"), dir+"/", ""), "`", "'")

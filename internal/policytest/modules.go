@@ -19,12 +19,14 @@ import (
 // and not its folder.
 func modulesBeside(read *source.Source, paths []string) (beside []source.File) {
 	for _, f := range slices.Clone(read.Files) {
-		if !slices.Contains(paths, f.Name) || f.Role != source.Objects || !strings.Contains(string(f.Data), "RegoPolicy") {
+		if !slices.Contains(paths, f.Name) || f.Role != source.Objects ||
+			!strings.Contains(string(f.Data), "RegoPolicy") {
 			continue
 		}
 		for _, one := range source.Read([]string{filepath.Dir(f.Name)}, &source.Progress{}).Files {
 			known := func(k source.File) bool { return k.Name == one.Name }
-			if one.Role != source.Objects && !slices.ContainsFunc(read.Files, known) && !slices.ContainsFunc(beside, known) {
+			if one.Role != source.Objects && !slices.ContainsFunc(read.Files, known) &&
+				!slices.ContainsFunc(beside, known) {
 				beside = append(beside, one)
 			}
 		}
@@ -71,8 +73,9 @@ func readModules(paths []string) *inRego {
 	return r
 }
 
-// compile returns the tests in Rego, and the ones in bundles of the policies, with the modules that they are of. changed has
-// the content of files that is not the one on disk. c records the policies that have the modules; nil: none does.
+// compile returns the tests in Rego, and the ones in bundles of the policies, with the modules that they are of.
+// changed has the content of files that is not the one on disk. c records the policies that have the modules; nil: none
+// does.
 func (r *inRego) compile(gateway *policies.Gateway, changed map[string][]byte, c *coverage) (all []moduleTest) {
 	mayTest := func(f source.File) bool { return f.Role == source.Module && strings.Contains(string(f.Data), "test_") }
 	if !slices.ContainsFunc(r.files, mayTest) && len(gateway.Bundles) == 0 {
@@ -105,7 +108,8 @@ func (r *inRego) compile(gateway *policies.Gateway, changed map[string][]byte, c
 
 func isBelow(name, folder string) bool {
 	relative, err := filepath.Rel(folder, name)
-	return err == nil && relative != "." && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
+	return err == nil && relative != "." && relative != ".." &&
+		!strings.HasPrefix(relative, ".."+string(filepath.Separator))
 }
 
 // run runs tests in Rego, and returns the results of the ones that match; nil matches all.
@@ -118,7 +122,8 @@ func (m *moduleTest) run(ctx context.Context, matching *regexp.Regexp, c *covera
 	if err != nil {
 		for _, name := range m.files {
 			id := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
-			all = append(all, Result{File: name, Line: 1, ID: id, Outcome: Failed, Problems: []string{"its modules have errors: " + err.Error()}})
+			all = append(all, Result{File: name, Line: 1, ID: id, Outcome: Failed,
+				Problems: []string{"its modules have errors: " + err.Error()}})
 		}
 		return all
 	}

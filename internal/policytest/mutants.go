@@ -18,7 +18,8 @@ var (
 	// expressions hold expressions in CEL.
 	expressions = []string{"rule", "expression", "when", "valueExpression", "keyExpression", "cost"}
 	// bounds are keywords of schemas that hold limits.
-	bounds = []string{"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
+	bounds = []string{"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties",
+		"maxProperties"}
 	// limits are the numbers of a RateLimitPolicy.
 	limits = []string{"requests", "periodSeconds", "burst", "maxInFlight", "maxInFlightTotal", "queueLength", "percent"}
 	// matchBlocks say which requests a policy or an exception matches.
@@ -26,7 +27,8 @@ var (
 	// lists are lists in such a block that must have an item, optional ones those that need not be there.
 	lists    = []string{"operations", "resources", "apiGroups", "verbs", "resourceRules", "kinds", "values"}
 	optional = []string{
-		"excludeResourceRules", "matchConditions", "matchExpressions", "resourceNames", "namespaces", "excludedNamespaces",
+		"excludeResourceRules", "matchConditions", "matchExpressions", "resourceNames", "namespaces",
+		"excludedNamespaces",
 		"usernames", "groups", "clientAddresses",
 	}
 	// names are keywords of schemas whose members are named by their authors.
@@ -53,7 +55,8 @@ func mutantsOf(f source.File) (all []Mutant) {
 			return nil
 		}
 		for _, m := range rego.Mutants(rego.Module{File: f.Name, Source: f.Data}) {
-			all = append(all, Mutant{File: f.Name, Line: m.Line, Column: m.Column, Field: m.Rule, Change: m.Change, make: func() []byte { return m.Source }})
+			all = append(all, Mutant{File: f.Name, Line: m.Line, Column: m.Column, Field: m.Rule, Change: m.Change,
+				make: func() []byte { return m.Source }})
 		}
 		return all
 	case source.Objects:
@@ -95,8 +98,8 @@ func mutantsOf(f source.File) (all []Mutant) {
 	return all
 }
 
-// changed returns the file of objects as JSON, with another value at a path of one of them. Without a path the object is
-// left out.
+// changed returns the file of objects as JSON, with another value at a path of one of them. Without a path the object
+// is left out.
 func changed(objects []*manifest.Object, at int, path string, value any) []byte {
 	var out []byte
 	for i, o := range objects {
@@ -186,7 +189,8 @@ func (c surroundings) below(n, m document.Node) surroundings {
 	}
 	if m.Kind() == document.Array {
 		in.isOptional = slices.Contains(optional, key)
-		in.losesItems = in.isOptional || key == "policies" && c.kind == "PolicyException" || c.isMatch && slices.Contains(lists, key)
+		in.losesItems = in.isOptional || key == "policies" && c.kind == "PolicyException" || c.isMatch &&
+			slices.Contains(lists, key)
 		in.setsDefaults = key == "defaults" && c.kind == "DefaultingPolicy"
 	}
 	return in

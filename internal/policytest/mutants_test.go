@@ -104,7 +104,8 @@ spec:
 		f := source.File{Name: "a.yaml", Data: []byte(c.text)}
 		var got []string
 		for _, m := range mutantsOf(f) {
-			got = append(got, fmt.Sprintf("%d:%d %s: %s", m.Line, m.Column, m.Field, strings.ReplaceAll(m.Change, "`", "")))
+			got = append(got, fmt.Sprintf("%d:%d %s: %s", m.Line, m.Column, m.Field,
+				strings.ReplaceAll(m.Change, "`", "")))
 			if string(m.make()) == c.text {
 				t.Errorf("%s: %s changes nothing", c.name, m.Change)
 			}

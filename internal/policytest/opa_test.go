@@ -92,7 +92,8 @@ func byOPA(t *testing.T, dir string) (all []string) {
 	}
 	ctx := context.Background()
 	err = storage.Txn(ctx, store, storage.TransactionParams{}, func(txn storage.Transaction) error {
-		found, err := tester.NewRunner().SetStore(store).SetModules(loaded.ParsedModules()).SetDefaultRegoVersion(version).RunTests(ctx, txn)
+		found, err := tester.NewRunner().SetStore(store).SetModules(loaded.ParsedModules()).SetDefaultRegoVersion(
+			version).RunTests(ctx, txn)
 		if err != nil {
 			return err
 		}
@@ -103,7 +104,8 @@ func byOPA(t *testing.T, dir string) (all []string) {
 			} else if !r.Pass() {
 				outcome = Failed
 			}
-			all = append(all, fmt.Sprintf("%s:%d %s/%s %s", r.Location.File, r.Location.Row, strings.TrimPrefix(r.Package, "data."), strings.Split(r.Name, "#")[0], outcome))
+			all = append(all, fmt.Sprintf("%s:%d %s/%s %s", r.Location.File, r.Location.Row,
+				strings.TrimPrefix(r.Package, "data."), strings.Split(r.Name, "#")[0], outcome))
 		}
 		return nil
 	})
@@ -114,8 +116,8 @@ func byOPA(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// TestOPATestOfPolicies: folders that do not compile together, with a RegoPolicy among them, still have their tests run, and
-// what does not compile fails.
+// TestOPATestOfPolicies: folders that do not compile together, with a RegoPolicy among them, still have their tests
+// run, and what does not compile fails.
 func TestOPATestOfPolicies(t *testing.T) {
 	dir := testutil.WriteFiles(t, map[string]string{
 		"queues/queues.yaml": `apiVersion: admission-gateway.io/v1alpha1
@@ -137,7 +139,8 @@ spec:
 	var got []string
 	for _, r := range s.Results {
 		file, _ := filepath.Rel(dir, r.File)
-		got = append(got, fmt.Sprintf("%s %s %s %s", file, r.ID, r.Outcome, strings.ReplaceAll(strings.Join(r.Problems, "; "), dir+string(os.PathSeparator), "")))
+		got = append(got, fmt.Sprintf("%s %s %s %s", file, r.ID, r.Outcome,
+			strings.ReplaceAll(strings.Join(r.Problems, "; "), dir+string(os.PathSeparator), "")))
 	}
 	slices.Sort(got)
 	want := []string{

@@ -16,7 +16,8 @@ var words = []struct{ word, by string }{
 	{".all(", ".exists("}, {".exists(", ".all("}, {".startsWith(", ".endsWith("}, {".endsWith(", ".startsWith("},
 }
 
-// changesIn returns an expression with each of its operators, numbers and quantifiers changed. Texts in quotes are left.
+// changesIn returns an expression with each of its operators, numbers and quantifiers changed. Texts in quotes are
+// left.
 func changesIn(expression string) (all []change) {
 	put := func(at, length int, by string) {
 		was := expression[at : at+length]

@@ -90,7 +90,8 @@ func badPatch(err error) error {
 }
 
 func unsupportedPatch(media string) error {
-	return &refusedPatch{http.StatusUnsupportedMediaType, "UnsupportedMediaType", fmt.Sprintf("the body of the request was in an unknown format: %s", media)}
+	return &refusedPatch{http.StatusUnsupportedMediaType, "UnsupportedMediaType",
+		fmt.Sprintf("the body of the request was in an unknown format: %s", media)}
 }
 
 // kindOf returns the kind that an object says it is of.
@@ -147,7 +148,8 @@ func (s *server) patch(w http.ResponseWriter, contentType string, existing json.
 	switch {
 	case errors.As(err, &refused):
 		status, _ := json.Marshal(map[string]any{ // strings and a number
-			"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": refused.reason, "message": refused.message, "code": refused.code,
+			"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": refused.reason,
+			"message": refused.message, "code": refused.code,
 		})
 		answer(w, refused.code, string(status))
 	case existing == nil:

@@ -155,7 +155,8 @@ func (s *suite) ofKyverno(data []byte) (*suite, Errors) {
 // mayHaveTests reports whether a file can have tests at all, so that others need not be read.
 func mayHaveTests(data []byte) bool {
 	text := string(data)
-	return strings.Contains(text, "PolicyTest") || strings.Contains(text, "test.gatekeeper.sh") || strings.Contains(text, "kyverno.io")
+	return strings.Contains(text, "PolicyTest") || strings.Contains(text, "test.gatekeeper.sh") ||
+		strings.Contains(text, "kyverno.io")
 }
 
 // merged returns the state of a case: its own in place of the one that all cases have.

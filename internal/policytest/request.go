@@ -38,7 +38,8 @@ type request struct {
 type location struct{ upstream, path string }
 
 // requestOf returns the request of a case, and where its existing object is.
-func requestOf(g *proxy.Gateway, set *policies.Set, by *Service, c *testcase.Case) (r *request, stored location, err error) {
+func requestOf(g *proxy.Gateway, set *policies.Set, by *Service,
+	c *testcase.Case) (r *request, stored location, err error) {
 	r = &request{body: c.Object}
 	asked := c.Request
 	if asked == nil {
@@ -158,7 +159,8 @@ func PathsOf(set *policies.Set, object json.RawMessage) (collection, item string
 		return "", "", fmt.Errorf("the case must have `request.path`: the object has no `kind`, and may be of '%s'", strings.Join(names, "', '"))
 	}
 	for _, r := range set.Registry().Resources() {
-		if r.Operation != nil || o.Kind != "" && r.GroupVersionKind() != kind || o.Kind == "" && r.Envelope != resource.Bare {
+		if r.Operation != nil || o.Kind != "" && r.GroupVersionKind() != kind || o.Kind == "" &&
+			r.Envelope != resource.Bare {
 			continue
 		}
 		if len(r.Paths) > 0 {
@@ -192,21 +194,23 @@ func undescribed(set *policies.Set, object json.RawMessage) string {
 		}
 		kinds[r.Names.Kind] = true
 	}
-	return fmt.Sprintf("the resource of the object: no policy file describes the kind '%s' of '%s'%s", o.Kind, o.APIVersion, manifest.Suggest(o.Kind, maps.Keys(kinds)))
+	return fmt.Sprintf("the resource of the object: no policy file describes the kind '%s' of '%s'%s", o.Kind,
+		o.APIVersion, manifest.Suggest(o.Kind, maps.Keys(kinds)))
 }
 
 // bareResources returns the names of the resources whose objects have no kind.
 func bareResources(set *policies.Set) (names []string) {
 	for _, r := range set.Registry().Resources() {
-		if name := r.GroupResource().String(); r.Operation == nil && r.Envelope == resource.Bare && !slices.Contains(names, name) {
+		if name := r.GroupResource().String(); r.Operation == nil && r.Envelope == resource.Bare &&
+			!slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// PathsIn returns the paths of an object of a resource in a namespace, and of its collection. Without a namespace it is the
-// object's own.
+// PathsIn returns the paths of an object of a resource in a namespace, and of its collection. Without a namespace it is
+// the object's own.
 func PathsIn(r *resource.Resource, namespace string, object json.RawMessage) (collection, item string, err error) {
 	o := nameOf(object)
 	o.Metadata.Namespace = cmp.Or(namespace, o.Metadata.Namespace)
@@ -217,7 +221,8 @@ func PathsIn(r *resource.Resource, namespace string, object json.RawMessage) (co
 }
 
 // kubernetesPaths returns the paths that an API server has for an object.
-func kubernetesPaths(kind schema.GroupVersionKind, plural string, isNamespaced bool, o *named) (collection, item string, err error) {
+func kubernetesPaths(kind schema.GroupVersionKind, plural string, isNamespaced bool,
+	o *named) (collection, item string, err error) {
 	collection = "/apis/" + kind.Group + "/" + kind.Version + "/"
 	if kind.Group == "" {
 		collection = "/api/" + kind.Version + "/"
@@ -250,7 +255,8 @@ func templated(r *resource.Resource, object json.RawMessage, o *named) (collecti
 		}
 	}
 	if item == "" && collection == "" {
-		return "", "", fmt.Errorf("the case must have `request.path`: the paths of %s have further variables", r.Names.Plural)
+		return "", "", fmt.Errorf("the case must have `request.path`: the paths of %s have further variables",
+			r.Names.Plural)
 	}
 	return collection, item, nil
 }

@@ -108,7 +108,8 @@ func prepare(o *Options) (*player, []*testCase, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &player{service: &o.Service, sets: newSets(&o.Service.Gateway), rego: rego, modules: inRego, coverage: covered, metrics: metrics, update: o.Update, parallel: o.Parallel}
+	p := &player{service: &o.Service, sets: newSets(&o.Service.Gateway), rego: rego, modules: inRego, coverage: covered,
+		metrics: metrics, update: o.Update, parallel: o.Parallel}
 	if p.parallel <= 0 {
 		p.parallel = runtime.GOMAXPROCS(0)
 	}
@@ -290,11 +291,13 @@ func (e *environment) denials(c *testcase.Case) (all []string, err error) {
 	}
 	for _, s := range told.Steps {
 		for _, p := range s.Policies {
-			if policies.Serves("admissionregistration.k8s.io", p.Kind) || policies.Serves("admission-gateway.io", p.Kind) {
+			if policies.Serves("admissionregistration.k8s.io", p.Kind) ||
+				policies.Serves("admission-gateway.io", p.Kind) {
 				return nil, nil // other policies than constraints: what they deny is what the answer says
 			}
 			if p.Verdict == string(admission.Errored) { // which is no violation
-				return nil, fmt.Errorf("%s '%s' failed: %s", p.Kind, cmp.Or(p.Binding, p.Name), strings.Join(p.Messages, "; "))
+				return nil, fmt.Errorf("%s '%s' failed: %s", p.Kind, cmp.Or(p.Binding, p.Name),
+					strings.Join(p.Messages, "; "))
 			}
 			all = append(all, p.Messages...)
 		}

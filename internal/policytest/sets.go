@@ -109,8 +109,8 @@ func isOfTests(name string) bool {
 	return false
 }
 
-// Compile compiles policy files and folders without the tests among them, for a gateway; nil: it is not known. The set is
-// nil if they have errors.
+// Compile compiles policy files and folders without the tests among them, for a gateway; nil: it is not known. The set
+// is nil if they have errors.
 func Compile(paths []string, gateway *policies.Gateway) (*policies.Set, []finding.Finding) {
 	if gateway == nil {
 		gateway = &policies.Gateway{}

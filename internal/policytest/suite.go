@@ -33,8 +33,8 @@ type testCase struct {
 	invalid string
 	// verdict is what is expected of one policy, for suites that say it in place of a decision; nil if they do not.
 	verdict *verdict
-	// violations say how many violations there are, for suites that count them in place of a decision; nil if they do not
-	// matter.
+	// violations say how many violations there are, for suites that count them in place of a decision; nil if they do
+	// not matter.
 	violations []violations
 }
 

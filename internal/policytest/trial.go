@@ -35,7 +35,8 @@ func (t *Trial) Play(c *testcase.Case) (*testcase.Expectation, error) {
 	if answer.code >= 400 {
 		_ = json.Unmarshal(answer.body, &p) // an answer that is no Status has no causes
 	}
-	made := &testcase.Expectation{Code: int32(answer.code), Message: p.Message, Causes: p.Details.Causes, Warnings: answer.warnings}
+	made := &testcase.Expectation{Code: int32(answer.code), Message: p.Message, Causes: p.Details.Causes,
+		Warnings: answer.warnings}
 	switch d := decision(answer, 0); d {
 	case "Allowed", "Warned", "Denied":
 		made.Decision = d

@@ -47,7 +47,8 @@ func write(w io.Writer, format string, results []Result, rule, why string) error
 	for _, r := range results {
 		if r.Outcome == Failed {
 			found = append(found, finding.Finding{
-				File: r.File, Line: r.Line, Column: r.Column, Field: r.ID, Message: strings.Join(r.Problems, "\n"), Rule: rule,
+				File: r.File, Line: r.Line, Column: r.Column, Field: r.ID, Message: strings.Join(r.Problems, "\n"),
+				Rule: rule,
 			})
 		}
 	}
@@ -169,7 +170,8 @@ func writeTAP(w io.Writer, results []Result) error {
 		}
 		b.WriteByte('\n')
 		if r.Outcome == Failed {
-			fmt.Fprintf(&b, "  ---\n  message: %s\n  at: {file: %s, line: %d}\n  ...\n", jsonOf(strings.Join(r.Problems, "\n")), jsonOf(r.File), r.Line)
+			fmt.Fprintf(&b, "  ---\n  message: %s\n  at: {file: %s, line: %d}\n  ...\n",
+				jsonOf(strings.Join(r.Problems, "\n")), jsonOf(r.File), r.Line)
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -1,9 +1,9 @@
-// Package presence says whether the client of a request still waits for its answer, and ends the waits of a request whose
-// client has left.
+// Package presence says whether the client of a request still waits for its answer, and ends the waits of a request
+// whose client has left.
 //
-// The server knows when a client leaves: it resets a stream or a connection, or closes it. The goroutine that serves the
-// request is in one wait at a time: for a connection to a backend, an answer, a lock, its turn. It registers how to end
-// that wait. Nothing is allocated for a request that does not wait, and nothing is asked of the system.
+// The server knows when a client leaves: it resets a stream or a connection, or closes it. The goroutine that serves
+// the request is in one wait at a time: for a connection to a backend, an answer, a lock, its turn. It registers how to
+// end that wait. Nothing is allocated for a request that does not wait, and nothing is asked of the system.
 package presence
 
 import (
@@ -28,7 +28,8 @@ type Client struct {
 
 var _ context.Context = (*Client)(nil)
 
-// most is how many waits may be within each other: a request that streams its answer may wait for its turn to do heavy work.
+// most is how many waits may be within each other: a request that streams its answer may wait for its turn to do heavy
+// work.
 const most = 2
 
 // A Waiter is a wait that can be ended.
@@ -40,8 +41,8 @@ type Waiter interface {
 // HasLeft reports whether the client has left. Any goroutine may ask.
 func (c *Client) HasLeft() bool { return c != nil && c.left.Load() }
 
-// Await registers a wait that the request's goroutine begins. It returns false, and registers nothing, if the client has
-// left. Over ends what a successful Await began, and must not be called after one that failed.
+// Await registers a wait that the request's goroutine begins. It returns false, and registers nothing, if the client
+// has left. Over ends what a successful Await began, and must not be called after one that failed.
 func (c *Client) Await(w Waiter) bool {
 	if c == nil {
 		return true
@@ -88,8 +89,8 @@ func (c *Client) Leave() {
 	}()
 }
 
-// IsWaiting calls f while the request's goroutine is in a wait, and keeps it there until f returns. It reports whether it
-// is in one.
+// IsWaiting calls f while the request's goroutine is in a wait, and keeps it there until f returns. It reports whether
+// it is in one.
 func (c *Client) IsWaiting(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,8 +101,8 @@ func (c *Client) IsWaiting(f func()) bool {
 	return true
 }
 
-// Done implements context.Context: a Client is the context of the work for its request. Work that goes on after the request
-// must not ask it.
+// Done implements context.Context: a Client is the context of the work for its request. Work that goes on after the
+// request must not ask it.
 func (c *Client) Done() <-chan struct{} {
 	if c == nil {
 		return nil

@@ -15,8 +15,8 @@ type counted struct{ times atomic.Int32 }
 
 func (w *counted) Abandon() { w.times.Add(1) }
 
-// TestWaits: a wait is ended once if the client leaves while it goes on, a wait that is over is left alone, and none begins
-// after the client has left.
+// TestWaits: a wait is ended once if the client leaves while it goes on, a wait that is over is left alone, and none
+// begins after the client has left.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Client

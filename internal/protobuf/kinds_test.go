@@ -66,7 +66,8 @@ func randomObjects(seed int64) *randfill.Filler {
 				}
 			},
 			func(q *resource.Quantity, c randfill.Continue) {
-				*q = resource.MustParse([]string{"0", "1", "100m", "1500m", "1Gi", "12e6", "-3", "0.000001", "1e3", "9223372036854775807", "1n"}[c.Intn(11)])
+				*q = resource.MustParse([]string{"0", "1", "100m", "1500m", "1Gi", "12e6", "-3", "0.000001", "1e3",
+					"9223372036854775807", "1n"}[c.Intn(11)])
 			},
 			func(j *apiextensionsv1.JSON, c randfill.Continue) {
 				j.Raw = []byte([]string{`{"a":[1,2.50]}`, `"x"`}[c.Intn(2)])
@@ -82,13 +83,16 @@ func randomObjects(seed int64) *randfill.Filler {
 				c.Fill(&s.XValidations)
 				if c.Intn(3) == 0 {
 					c.Fill(&s.Not)
-					s.Properties = map[string]apiextensionsv1.JSONSchemaProps{"a": {Type: "string"}, "b.c": {Format: "date"}}
-					s.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "integer"}}
+					s.Properties = map[string]apiextensionsv1.JSONSchemaProps{"a": {Type: "string"},
+						"b.c": {Format: "date"}}
+					s.Items = &apiextensionsv1.JSONSchemaPropsOrArray{
+						Schema: &apiextensionsv1.JSONSchemaProps{Type: "integer"}}
 					s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}
 				}
 			},
 			func(s *string, c randfill.Continue) {
-				*s = []string{"", "a", "team-a", "\u0000\u001f\"\\", "é\u2028\U0001F600", "<b>&amp;", "k8s\x00"}[c.Intn(7)]
+				*s = []string{"", "a", "team-a", "\u0000\u001f\"\\", "é\u2028\U0001F600", "<b>&amp;",
+					"k8s\x00"}[c.Intn(7)]
 			},
 		}
 	})
@@ -103,7 +107,8 @@ func kinds(t testing.TB) (*runtime.Scheme, []schema.GroupVersionKind) {
 	}
 	var all []schema.GroupVersionKind
 	for kind := range s.AllKnownTypes() {
-		if o, err := s.New(kind); err == nil && kind.Version != runtime.APIVersionInternal && kind.Kind != "WatchEvent" {
+		if o, err := s.New(kind); err == nil && kind.Version != runtime.APIVersionInternal &&
+			kind.Kind != "WatchEvent" {
 			if _, ok := o.(object); ok {
 				all = append(all, kind)
 			}

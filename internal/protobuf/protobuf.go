@@ -36,8 +36,8 @@ type Limits struct {
 	Accepted string
 }
 
-// A Reader reads bodies. The zero value is ready; it learns what the kinds are when it is given the first body. It is safe
-// for concurrent use.
+// A Reader reads bodies. The zero value is ready; it learns what the kinds are when it is given the first body. It is
+// safe for concurrent use.
 type Reader struct {
 	once   sync.Once
 	scheme *runtime.Scheme
@@ -47,8 +47,8 @@ type Reader struct {
 	shapes map[reflect.Type]*shape
 }
 
-// A Beyond is the refusal of a body that has in it what this version of the gateway does not know: a field, or the kind. A
-// later version of Kubernetes may know it.
+// A Beyond is the refusal of a body that has in it what this version of the gateway does not know: a field, or the
+// kind. A later version of Kubernetes may know it.
 type Beyond struct{ refusal *status.Error }
 
 // Error implements error.
@@ -163,7 +163,8 @@ func (m *Message) JSON() (text []byte, err error) {
 		return nil, unreadable(err)
 	}
 	if b.Len()-1 > m.limits.Bytes {
-		return nil, status.RequestEntityTooLarge("the object in the protobuf body must be at most %d bytes as JSON", m.limits.Bytes)
+		return nil, status.RequestEntityTooLarge("the object in the protobuf body must be at most %d bytes as JSON",
+			m.limits.Bytes)
 	}
 	return b.Bytes()[:b.Len()-1], nil
 }
@@ -175,7 +176,8 @@ func (m *Message) JSON() (text []byte, err error) {
 func Identity(body []byte) (version, uid string) {
 	var envelope runtime.Unknown
 	var object metav1.PartialObjectMetadata
-	if !bytes.HasPrefix(body, magic[:]) || envelope.Unmarshal(body[len(magic):]) != nil || object.Unmarshal(envelope.Raw) != nil {
+	if !bytes.HasPrefix(body, magic[:]) || envelope.Unmarshal(body[len(magic):]) != nil ||
+		object.Unmarshal(envelope.Raw) != nil {
 		return "", ""
 	}
 	if version = object.ResourceVersion; strings.Trim(version, "0") == "" {

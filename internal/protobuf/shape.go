@@ -126,7 +126,8 @@ func (r *Reader) field(name string, t reflect.Type) *field {
 		f.message = r.shape(t)
 	case t.Kind() == reflect.Map:
 		f.repeated, f.memory = true, 4*int64(t.Key().Size()+t.Elem().Size())
-		f.message = &shape{fields: map[uint64]*field{1: r.field("key", t.Key()), 2: r.field("value", t.Elem())}, blank: 8}
+		f.message = &shape{fields: map[uint64]*field{1: r.field("key", t.Key()), 2: r.field("value", t.Elem())},
+			blank: 8}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 	case t.Kind() == reflect.Slice:
 		f = r.field(name, t.Elem())

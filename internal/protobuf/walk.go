@@ -17,7 +17,8 @@ type walker struct {
 	room
 }
 
-// room is the memory that a message may take: two bytes of protobuf can be an object of a kilobyte, and a list has many of them.
+// room is the memory that a message may take: two bytes of protobuf can be an object of a kilobyte, and a list has many
+// of them.
 type room struct {
 	objects, text         int64
 	mostObjects, mostText int64
@@ -37,7 +38,8 @@ func (r *room) take(objects, text int64) error {
 	return nil
 }
 
-// used is about how much memory the message takes as object and as JSON, which is copied once, with what every one takes.
+// used is about how much memory the message takes as object and as JSON, which is copied once, with what every one
+// takes.
 func (r *room) used() int64 { return 4<<10 + r.objects + 3*r.text }
 
 // message goes through a message of the shape. An error names the place of the fault in it.
@@ -57,7 +59,8 @@ func (w *walker) message(s *shape, data []byte, depth int) error {
 		number := tag >> 3
 		f := s.fields[number]
 		if f == nil {
-			return &misfit{problem: fmt.Sprintf("must not have a field %d, which this version of the gateway does not know", number), isUnknown: true}
+			return &misfit{problem: fmt.Sprintf(
+				"must not have a field %d, which this version of the gateway does not know", number), isUnknown: true}
 		}
 		if bit := uint64(1) << (number & 63); !f.repeated {
 			if seen[number>>6]&bit != 0 {

@@ -11,8 +11,8 @@ import (
 // Bounds is the demand of [Bounded] on a quantity, in words that follow "must be".
 const Bounds = "a quantity of at most 256 characters with an exponent between -256 and 256"
 
-// Bounded reports whether reading a quantity takes next to no time: the library writes out 10 to the power of the exponent.
-// What is no quantity at all may be bounded as well.
+// Bounded reports whether reading a quantity takes next to no time: the library writes out 10 to the power of the
+// exponent. What is no quantity at all may be bounded as well.
 func Bounded(s string) bool {
 	if len(s) > 256 {
 		return false

@@ -81,8 +81,8 @@ func (e *escaping) appendOther(dst []byte, s string) (to []byte, rest string) {
 	return append(dst, text...), s[size:]
 }
 
-// isAllPlain reports whether s has words of eight bytes with plain characters alone. Of a text that is longer than a word
-// the last eight bytes are a word too; what is shorter is left to others.
+// isAllPlain reports whether s has words of eight bytes with plain characters alone. Of a text that is longer than a
+// word the last eight bytes are a word too; what is shorter is left to others.
 func isAllPlain(s string) bool {
 	if len(s) < 8 {
 		return false
@@ -96,9 +96,9 @@ func isAllPlain(s string) bool {
 	return isPlain(octets.WordOf(s[last:]))
 }
 
-// isPlain reports whether all eight bytes of a word are characters that stand for themselves however strings are escaped.
-// It says no of some others too, so that few steps are enough: of all that differ from '<' in the bits 2, 20 and 40 alone,
-// which are '>', '\\', '^', '|' and '~', and of '"' and '&'.
+// isPlain reports whether all eight bytes of a word are characters that stand for themselves however strings are
+// escaped. It says no of some others too, so that few steps are enough: of all that differ from '<' in the bits 2, 20
+// and 40 alone, which are '>', '\\', '^', '|' and '~', and of '"' and '&'.
 //
 // The highest bit of each byte is the answer for that byte. No sum carries into the next byte unless a byte is not of
 // ASCII, which its own highest bit says.

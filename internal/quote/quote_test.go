@@ -41,8 +41,8 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestIsPlain: the bytes of a plain word stand for themselves in both ways of escaping, whatever byte is at which place of it,
-// and nearly all of those that do are plain.
+// TestIsPlain: the bytes of a plain word stand for themselves in both ways of escaping, whatever byte is at which place
+// of it, and nearly all of those that do are plain.
 func TestIsPlain(t *testing.T) {
 	for place := range 8 {
 		for c := range 256 {
@@ -60,7 +60,8 @@ func TestIsPlain(t *testing.T) {
 
 // FuzzAppend: AppendHTML writes what encoding/json writes, and AppendJSON what reads the same.
 func FuzzAppend(f *testing.F) {
-	for _, s := range []string{"", "plain", "\"\\/\b\f\n\r\t\x00\x1f\x7f", "<a href='x'>&</a>", "é€😀\u2028\u2029\ufffd", "\xff\xc3(\xe2\x82", "\xed\xa0\x80"} {
+	for _, s := range []string{"", "plain", "\"\\/\b\f\n\r\t\x00\x1f\x7f", "<a href='x'>&</a>", "é€😀\u2028\u2029\ufffd",
+		"\xff\xc3(\xe2\x82", "\xed\xa0\x80"} {
 		f.Add(s)
 	}
 	for c := range 256 { // each byte at each place of a word
@@ -76,7 +77,8 @@ func FuzzAppend(f *testing.F) {
 		}
 		got := AppendJSON(nil, s)
 		var back string
-		if err := json.Unmarshal(got, &back); err != nil || back != strings.ToValidUTF8(s, "\uFFFD") && back != string([]rune(s)) {
+		if err := json.Unmarshal(got, &back); err != nil || back != strings.ToValidUTF8(s, "\uFFFD") &&
+			back != string([]rune(s)) {
 			t.Errorf("%s reads as %q, %v", got, back, err)
 		}
 	})

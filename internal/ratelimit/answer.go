@@ -42,7 +42,8 @@ func (c *Charge) crowd() string {
 // terms are the limit in words.
 func (c *Charge) terms() string {
 	r := c.Rule
-	terms := fmt.Sprintf("the rate limit '%s' allows %s in %s %s", r.Name, quote.Count(r.Requests, "request"), quote.Count(int(r.Period/time.Second), "second"), scope(r))
+	terms := fmt.Sprintf("the rate limit '%s' allows %s in %s %s", r.Name, quote.Count(r.Requests, "request"),
+		quote.Count(int(r.Period/time.Second), "second"), scope(r))
 	if c.Cost > 1 {
 		terms += fmt.Sprintf(", of which this request takes %d", c.Cost)
 	}

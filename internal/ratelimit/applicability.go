@@ -30,7 +30,8 @@ func (r *Rules) List() []*Rule {
 
 // all returns the rules in the order of their names.
 func (r *Rules) all() []*compiled {
-	return slices.SortedFunc(slices.Values(r.list), func(a, b *compiled) int { return cmp.Compare(a.limit.Name, b.limit.Name) })
+	return slices.SortedFunc(slices.Values(r.list),
+		func(a, b *compiled) int { return cmp.Compare(a.limit.Name, b.limit.Name) })
 }
 
 func (c *compiled) applicability(i *resource.Info, place *resource.Place, at time.Time) resource.Applicability {

@@ -43,8 +43,8 @@ type Charge struct {
 	// Tried is set if the rule's rollout does not enforce it for the request: it only warns.
 	Tried bool
 
-	// What the store that decided found, in nanoseconds. Wait is how long the request has to wait until it fits, 0 if it
-	// fits now. Debt is how far the theoretical arrival time of the bucket is ahead of now, after the decision.
+	// What the store that decided found, in nanoseconds. Wait is how long the request has to wait until it fits, 0 if
+	// it fits now. Debt is how far the theoretical arrival time of the bucket is ahead of now, after the decision.
 	Wait, Debt int64
 	// Crowd says whether the request has its place in flight, and who took it if not.
 	Crowd Crowd
@@ -112,8 +112,8 @@ func (c *Charges) Reset() {
 // maxKeptKeys is how much memory for keys is kept for the next request, in bytes.
 const maxKeptKeys = 4 << 10
 
-// Differing returns the name of a rule that other charges of the same rules have with another key or cost, or that only one of
-// them has; "" if there is none.
+// Differing returns the name of a rule that other charges of the same rules have with another key or cost, or that only
+// one of them has; "" if there is none.
 func (c *Charges) Differing(other *Charges) string {
 	for i := range max(len(c.list), len(other.list)) {
 		switch {
@@ -132,7 +132,8 @@ func (c *Charges) Differing(other *Charges) string {
 // All are the charges. What is in them is valid until Reset.
 func (c *Charges) All() []Charge { return c.list }
 
-// WereSent reports whether the store that gateways share was asked about the charges. The error is why it gave no answer.
+// WereSent reports whether the store that gateways share was asked about the charges. The error is why it gave no
+// answer.
 func (c *Charges) WereSent() (bool, error) {
 	for i := range c.demands {
 		if c.demands[i].WasSent() {
@@ -177,7 +178,8 @@ func (c *Charges) add(rule *compiled, q *Request) {
 		by = byStore
 	}
 	key := c.keys[from:len(c.keys):len(c.keys)]
-	c.list = append(c.list, Charge{Rule: &rule.limit, Key: key, Cost: rule.cost(q), Tried: rule.isTried(q, key), rule: rule, by: by})
+	c.list = append(c.list, Charge{Rule: &rule.limit, Key: key, Cost: rule.cost(q), Tried: rule.isTried(q, key),
+		rule: rule, by: by})
 }
 
 // isTried reports whether the rule's rollout does not enforce it for a request. Requests of one key are

@@ -12,7 +12,8 @@ type pace struct {
 	most                int64 // the largest cost that can pass
 }
 
-// paceOf spreads the requests over the period. The interval is rounded up, so that rounding never admits a request more.
+// paceOf spreads the requests over the period. The interval is rounded up, so that rounding never admits a request
+// more.
 func paceOf(requests int, period time.Duration, burst int) pace {
 	n := int64(max(requests, 1))
 	interval := (int64(period) + n - 1) / n
@@ -25,12 +26,13 @@ func paceOf(requests int, period time.Duration, burst int) pace {
 	return p
 }
 
-// forever, 36 years, is the longest tolerance: sums with it and with the time since the start do not overflow, and a wait
-// in seconds fits the 32 bits that a Status has for it.
+// forever, 36 years, is the longest tolerance: sums with it and with the time since the start do not overflow, and a
+// wait in seconds fits the 32 bits that a Status has for it.
 const forever = int64(1) << 60
 
-// decide reports whether a request of the given cost, at most p.most, fits at the time now into a bucket whose theoretical
-// arrival time is tat. It returns that time as it is after the request, or how long the request has to wait.
+// decide reports whether a request of the given cost, at most p.most, fits at the time now into a bucket whose
+// theoretical arrival time is tat. It returns that time as it is after the request, or how long the request has to
+// wait.
 func (p pace) decide(tat, now, cost int64) (after, wait int64) {
 	tat = max(tat, now)
 	further := (cost - 1) * p.interval

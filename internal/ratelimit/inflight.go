@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Enter asks for a place among the requests that are served, under every rule that bounds them. It returns nil if there is
-// one under each, which are then held until Leave; else the charge of a rule that has none, and nothing is held. Under
-// a rule that only warns there is always one.
+// Enter asks for a place among the requests that are served, under every rule that bounds them. It returns nil if there
+// is one under each, which are then held until Leave; else the charge of a rule that has none, and nothing is held.
+// Under a rule that only warns there is always one.
 func (l *Limiter) Enter(c *Charges) (full *Charge) {
 	if !c.boundsInFlight {
 		return nil
@@ -133,8 +133,8 @@ func (l *Limiter) Waiting() int {
 	return l.slots.waiting
 }
 
-// Dropped counts a request that found no place under the rule of a charge, and returns after how many seconds it may come
-// again: more while that goes on.
+// Dropped counts a request that found no place under the rule of a charge, and returns after how many seconds it may
+// come again: more while that goes on.
 func (l *Limiter) Dropped(c *Charge, at time.Time) int {
 	l.slots.mu.Lock()
 	r := l.slots.ruleOf(c.rule)

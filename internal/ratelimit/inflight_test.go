@@ -11,7 +11,8 @@ import (
 )
 
 func crowd(perKey, total, queue int) *Rule {
-	return &Rule{Name: "crowd", Key: Namespace, InFlight: InFlight{PerKey: perKey, Total: total, QueueLength: queue, QueueTimeout: time.Second}}
+	return &Rule{Name: "crowd", Key: Namespace, InFlight: InFlight{PerKey: perKey, Total: total, QueueLength: queue,
+		QueueTimeout: time.Second}}
 }
 
 // visitor is a request that asks for a place.
@@ -169,8 +170,9 @@ func TestQueueIsBounded(t *testing.T) {
 		first.leave()
 		synctest.Wait()
 		want := map[string]string{
-			"stays too long": "false after 1s", "goes away": "false after 500ms", "finds the queue full": "false after 0s",
-			"comes into the room": "true after 1.1s",
+			"stays too long": "false after 1s", "goes away": "false after 500ms",
+			"finds the queue full": "false after 0s",
+			"comes into the room":  "true after 1.1s",
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -244,14 +246,17 @@ func TestInFlightAtRandom(t *testing.T) {
 			if perKey+total == 0 {
 				total = 1
 			}
-			bounds := []*Rule{crowd(perKey, total, random.IntN(4)), {Name: "all", Key: Global, InFlight: InFlight{PerKey: 4, QueueLength: 3, QueueTimeout: 2 * time.Second}}}
+			bounds := []*Rule{crowd(perKey, total, random.IntN(4)),
+				{Name: "all", Key: Global,
+					InFlight: InFlight{PerKey: 4, QueueLength: 3, QueueTimeout: 2 * time.Second}}}
 			l, rules := New(100), NewRules(bounds)
 			var mu sync.Mutex
 			served, all := map[string]int{}, 0
 			var wg sync.WaitGroup
 			for i := range 200 {
 				key := fmt.Sprint(random.IntN(4))
-				arrives, stays := time.Duration(random.IntN(20_000))*time.Millisecond, time.Duration(random.IntN(600))*time.Millisecond
+				arrives, stays := time.Duration(random.IntN(20_000))*time.Millisecond,
+					time.Duration(random.IntN(600))*time.Millisecond
 				gone := make(chan struct{})
 				if i%7 == 0 {
 					time.AfterFunc(arrives+stays/2, func() { close(gone) })
@@ -266,7 +271,8 @@ func TestInFlightAtRandom(t *testing.T) {
 					served[key]++
 					all++
 					if perKey > 0 && served[key] > perKey || total > 0 && all > total || all > 4 {
-						t.Errorf("%d of one key and %d in all are served, want at most %d and %d", served[key], all, perKey, total)
+						t.Errorf("%d of one key and %d in all are served, want at most %d and %d", served[key], all,
+							perKey, total)
 					}
 					mu.Unlock()
 					time.Sleep(stays)

@@ -8,8 +8,8 @@ import (
 // DefaultBuckets is how many buckets a Limiter has room for by default; each takes 32 bytes.
 const DefaultBuckets = 1 << 20
 
-// Limiter holds the buckets of all rules, and what is served under them. It outlives policy sets, is safe for concurrent
-// use, and its memory is bounded.
+// Limiter holds the buckets of all rules, and what is served under them. It outlives policy sets, is safe for
+// concurrent use, and its memory is bounded.
 type Limiter struct {
 	buckets int
 	store   *store
@@ -28,8 +28,8 @@ func New(buckets int) *Limiter {
 	return &Limiter{buckets: buckets, store: newStore(buckets), hasher: newHasher(), start: time.Now()}
 }
 
-// now is a time as buckets have it, in nanoseconds. It comes from the monotonic clock, as times of time.Now are: a bucket
-// must not fill or empty when the time of day is set.
+// now is a time as buckets have it, in nanoseconds. It comes from the monotonic clock, as times of time.Now are: a
+// bucket must not fill or empty when the time of day is set.
 func (l *Limiter) now(at time.Time) int64 {
 	if l.still {
 		return 0
@@ -58,9 +58,9 @@ type Decision struct {
 // Allowed reports whether the request may pass.
 func (d Decision) Allowed() bool { return d.Charge == nil }
 
-// Decide holds the charges of a request that came at the given time against their buckets. The request passes if all fit,
-// and then all are taken; one that is refused takes nothing. A charge of a limit that only warns is taken with the others
-// if it fits itself.
+// Decide holds the charges of a request that came at the given time against their buckets. The request passes if all
+// fit, and then all are taken; one that is refused takes nothing. A charge of a limit that only warns is taken with the
+// others if it fits itself.
 func (l *Limiter) Decide(c *Charges, at time.Time) Decision {
 	if c.sharing {
 		return l.decideShared(c, l.now(at))
@@ -108,8 +108,8 @@ func (l *Limiter) decide(c *Charges, now int64, take bool) (d Decision) {
 	return d
 }
 
-// take takes the charges. Buckets that are in the table come first: a new one may push out another of this very request,
-// which must be charged by then.
+// take takes the charges. Buckets that are in the table come first: a new one may push out another of this very
+// request, which must be charged by then.
 func (l *Limiter) take(c *Charges, now int64) {
 	more := false
 	for i := range c.list {

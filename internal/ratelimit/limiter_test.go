@@ -47,7 +47,8 @@ func (h headers) Each(func(name, value string) bool) {
 
 func create(address string) *Request {
 	return &Request{
-		Info:          &resource.Info{Verb: resource.VerbCreate, Group: "example.com", Version: "v1", Resource: "orders", Namespace: "team-a", IsResource: true},
+		Info: &resource.Info{Verb: resource.VerbCreate, Group: "example.com", Version: "v1",
+			Resource: "orders", Namespace: "team-a", IsResource: true},
 		ClientAddress: netip.MustParseAddr(address),
 		Username:      "jane",
 		Headers:       headers{},
@@ -95,7 +96,8 @@ func TestWaitingRetryAfterIsEnough(t *testing.T) {
 		l, clock := virtualLimiter(0)
 		rules := NewRules([]*Rule{
 			byAddress(1+random.IntN(20), time.Duration(1+random.IntN(90))*time.Second, 1+random.IntN(10)),
-			{Name: "all", Key: Namespace, Requests: 1 + random.IntN(30), Period: time.Duration(1+random.IntN(90)) * time.Second, Burst: 1 + random.IntN(10)},
+			{Name: "all", Key: Namespace, Requests: 1 + random.IntN(30),
+				Period: time.Duration(1+random.IntN(90)) * time.Second, Burst: 1 + random.IntN(10)},
 		})
 		r := create("192.0.2.1")
 		for range 50 {
@@ -136,7 +138,8 @@ func TestModel(t *testing.T) {
 		requests := int64(1 + random.IntN(10))
 		period := requests * int64(1+random.IntN(1000)) * int64(time.Millisecond)
 		burst := int64(1 + random.IntN(6))
-		m := &model{requests: requests, burst: burst, period: period, tokens: map[string]int64{}, at: map[string]int64{}}
+		m := &model{requests: requests, burst: burst, period: period, tokens: map[string]int64{},
+			at: map[string]int64{}}
 		l, clock := virtualLimiter(0)
 		rules := NewRules([]*Rule{byAddress(int(requests), time.Duration(period), int(burst))})
 		for step := range 400 {
@@ -145,7 +148,8 @@ func TestModel(t *testing.T) {
 			tokens := m.fill(key, clock.now)
 			want := tokens >= period
 			if got := l.Decide(rules, create(key)).Allowed(); got != want {
-				t.Fatalf("step %d: allowed %t, the model says %t (%d of %d, %d in %d ns, burst %d)", step, got, want, tokens, period, requests, period, burst)
+				t.Fatalf("step %d: allowed %t, the model says %t (%d of %d, %d in %d ns, burst %d)", step, got, want,
+					tokens, period, requests, period, burst)
 			}
 			if want {
 				m.tokens[key], m.at[key] = tokens-period, clock.now
@@ -222,18 +226,26 @@ func TestKeys(t *testing.T) {
 		other func(*Request)
 		apart bool
 	}{
-		{"another address", Rule{Key: ClientAddress}, func(r *Request) { r.ClientAddress = netip.MustParseAddr("192.0.2.2") }, true},
-		{"the same address mapped to IPv6", Rule{Key: ClientAddress}, func(r *Request) { r.ClientAddress = netip.MustParseAddr("::ffff:192.0.2.1") }, false},
+		{"another address", Rule{Key: ClientAddress},
+			func(r *Request) { r.ClientAddress = netip.MustParseAddr("192.0.2.2") }, true},
+		{"the same address mapped to IPv6", Rule{Key: ClientAddress},
+			func(r *Request) { r.ClientAddress = netip.MustParseAddr("::ffff:192.0.2.1") }, false},
 		{"another namespace", Rule{Key: Namespace}, func(r *Request) { r.Info.Namespace = "team-b" }, true},
 		{"another resource", Rule{Key: Resource}, func(r *Request) { r.Info.Resource = "invoices" }, true},
-		{"the same resource of another group", Rule{Key: Resource}, func(r *Request) { r.Info.Group = "example.org" }, true},
-		{"another header value", Rule{Key: Header, HeaderName: "x-tenant"}, func(r *Request) { r.Headers = headers{"x-tenant": "b"} }, true},
-		{"another header", Rule{Key: Header, HeaderName: "x-tenant"}, func(r *Request) { r.Headers = headers{"x-other": "b"} }, false},
+		{"the same resource of another group", Rule{Key: Resource}, func(r *Request) { r.Info.Group = "example.org" },
+			true},
+		{"another header value", Rule{Key: Header, HeaderName: "x-tenant"},
+			func(r *Request) { r.Headers = headers{"x-tenant": "b"} }, true},
+		{"another header", Rule{Key: Header, HeaderName: "x-tenant"},
+			func(r *Request) { r.Headers = headers{"x-other": "b"} }, false},
 		{"another user", Rule{Key: User}, func(r *Request) { r.Username = "joe" }, true},
-		{"the same user elsewhere", Rule{Key: User}, func(r *Request) { r.ClientAddress = netip.MustParseAddr("192.0.2.2") }, false},
+		{"the same user elsewhere", Rule{Key: User},
+			func(r *Request) { r.ClientAddress = netip.MustParseAddr("192.0.2.2") }, false},
 		{"nobody in particular", Rule{Key: User}, func(r *Request) { r.Username = anonymous }, true},
-		{"a user who is called like the key of nobody", Rule{Key: User}, func(r *Request) { r.Username = "anonymous \xc0\x00\x02\x01" }, true},
-		{"anything, counted in all", Rule{Key: Global}, func(r *Request) { r.ClientAddress = netip.MustParseAddr("192.0.2.2") }, false},
+		{"a user who is called like the key of nobody", Rule{Key: User},
+			func(r *Request) { r.Username = "anonymous \xc0\x00\x02\x01" }, true},
+		{"anything, counted in all", Rule{Key: Global},
+			func(r *Request) { r.ClientAddress = netip.MustParseAddr("192.0.2.2") }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, _ := virtualLimiter(0)
@@ -266,7 +278,8 @@ func TestIPv6IsCountedBy64(t *testing.T) {
 
 func TestRulesChooseRequests(t *testing.T) {
 	info := func(verb, group, res, sub, ns string) *resource.Info {
-		return &resource.Info{Verb: resource.VerbNamed(verb), Group: group, Resource: res, Subresource: sub, Namespace: ns, IsResource: true}
+		return &resource.Info{Verb: resource.VerbNamed(verb), Group: group, Resource: res, Subresource: sub,
+			Namespace: ns, IsResource: true}
 	}
 	for _, c := range []struct {
 		rule Rule
@@ -279,7 +292,8 @@ func TestRulesChooseRequests(t *testing.T) {
 		{Rule{APIGroups: []string{""}, Resources: []string{"pods"}}, info("get", "", "pods", "", "a"), true},
 		{Rule{APIGroups: []string{"apps"}, Resources: []string{"pods"}}, info("get", "", "pods", "", "a"), false},
 		{Rule{APIGroups: []string{""}, Resources: []string{"pods"}}, info("update", "", "pods", "status", "a"), false},
-		{Rule{APIGroups: []string{""}, Resources: []string{"pods/status"}}, info("update", "", "pods", "status", "a"), true},
+		{Rule{APIGroups: []string{""}, Resources: []string{"pods/status"}}, info("update", "", "pods", "status", "a"),
+			true},
 		{Rule{APIGroups: []string{"*"}, Resources: []string{"*"}}, info("update", "apps", "pods", "status", "a"), true},
 		{Rule{Namespaces: []string{"b"}}, info("get", "", "pods", "", "a"), false},
 		{Rule{Namespaces: []string{"a", "b"}}, info("get", "", "pods", "", "a"), true},
@@ -306,7 +320,8 @@ func TestConditionsAndKeyExpressions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := NewRules([]*Rule{{Name: "free", Conditions: []*cel.Program{condition}, Key: Expression, KeyProgram: key, Requests: 1, Period: time.Hour, Burst: 1}})
+	rules := NewRules([]*Rule{{Name: "free", Conditions: []*cel.Program{condition}, Key: Expression, KeyProgram: key,
+		Requests: 1, Period: time.Hour, Burst: 1}})
 	l, _ := virtualLimiter(0)
 	send := func(h headers) bool {
 		r := create("192.0.2.1")
@@ -370,7 +385,8 @@ func TestExemptions(t *testing.T) {
 		{"the namespace", func(r *Request) { r.Info.Namespace = "kube-system" }, true},
 		{"no namespace", func(r *Request) { r.Info.Namespace = "" }, false},
 		{"an address", func(r *Request) { r.ClientAddress = netip.MustParseAddr("10.1.2.3") }, true},
-		{"an address mapped to IPv6", func(r *Request) { r.ClientAddress = netip.MustParseAddr("::ffff:10.1.2.3") }, true},
+		{"an address mapped to IPv6", func(r *Request) { r.ClientAddress = netip.MustParseAddr("::ffff:10.1.2.3") },
+			true},
 		{"an IPv6 address", func(r *Request) { r.ClientAddress = netip.MustParseAddr("fd00::1") }, true},
 		{"no address", func(r *Request) { r.ClientAddress = netip.Addr{} }, false},
 	} {
@@ -402,9 +418,11 @@ func TestCosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules := NewRules([]*Rule{{Name: "cost", Key: Global, Requests: 10, Period: time.Minute, Burst: 10, Cost: cost}})
+		rules := NewRules([]*Rule{{Name: "cost", Key: Global, Requests: 10, Period: time.Minute, Burst: 10,
+			Cost: cost}})
 		f := cel.NewFrame(t.Context())
-		f.Vars().SetLimited(&cel.Request{Query: "limit=500", BodyBytes: 2048, Headers: headers{"x-zero": "0"}, User: cel.User{Groups: []string{"batch"}}})
+		f.Vars().SetLimited(&cel.Request{Query: "limit=500", BodyBytes: 2048, Headers: headers{"x-zero": "0"},
+			User: cel.User{Groups: []string{"batch"}}})
 		r := create("192.0.2.1")
 		r.Frame = func() *cel.Frame { return f }
 		var charges Charges
@@ -420,7 +438,8 @@ func TestCosts(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	quiet := &Rule{Name: "quiet", Key: Global, Requests: 10, Period: time.Second, Burst: 10, Quiet: true}
 	served := &Rule{Name: "served", Key: Global, InFlight: InFlight{Total: 1}}
-	rules := NewRules([]*Rule{byAddress(100, time.Minute, 10), quiet, served, {Name: "a\"b\\c\u00e9", Key: Global, Requests: 1, Period: time.Hour, Burst: 3}})
+	rules := NewRules([]*Rule{byAddress(100, time.Minute, 10), quiet, served,
+		{Name: "a\"b\\c\u00e9", Key: Global, Requests: 1, Period: time.Hour, Burst: 3}})
 	l, clock := virtualLimiter(0)
 	var c Charges
 	rules.Charge(&c, create("192.0.2.1"))

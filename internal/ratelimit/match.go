@@ -87,7 +87,8 @@ func (e *Exemptions) include(r *Request) bool {
 	if slices.Contains(e.Usernames, r.Username) {
 		return true
 	}
-	return len(e.Groups) > 0 && slices.ContainsFunc(r.Groups, func(g string) bool { return slices.Contains(e.Groups, g) })
+	return len(e.Groups) > 0 &&
+		slices.ContainsFunc(r.Groups, func(g string) bool { return slices.Contains(e.Groups, g) })
 }
 
 func chooses(list []string, value string) bool { return slices.Contains(list, value) || open(list) }

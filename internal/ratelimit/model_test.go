@@ -69,7 +69,8 @@ func (w *world) checkSpans(t *testing.T) {
 				for _, a := range b.admitted[i:] {
 					sum += a.cost
 					if most := int64(rule.Burst) + (a.at-b.admitted[i].at)/interval; sum > most {
-						t.Fatalf("%s: %d within %d ns, want at most %d (%+v)", id, sum, a.at-b.admitted[i].at, most, *rule)
+						t.Fatalf("%s: %d within %d ns, want at most %d (%+v)", id, sum, a.at-b.admitted[i].at, most,
+							*rule)
 					}
 				}
 			}
@@ -124,7 +125,8 @@ func play(t *testing.T, n numbers, steps int) {
 				charge := &c.list[i]
 				level := w.buckets[w.rules[i].Name+"/"+texts[i]].level
 				if charge.Wait != waits[i] || charge.Debt != level {
-					t.Fatalf("step %d, %s: waits %d with a debt of %d, want %d and %d", step, charge.Rule.Name, charge.Wait, charge.Debt, waits[i], level)
+					t.Fatalf("step %d, %s: waits %d with a debt of %d, want %d and %d", step, charge.Rule.Name,
+						charge.Wait, charge.Debt, waits[i], level)
 				}
 				if charge.Exceeds() != (waits[i] > 0 && charge.Rule.Mode == Warn) {
 					t.Fatalf("step %d, %s: exceeds %t", step, charge.Rule.Name, charge.Exceeds())
@@ -133,7 +135,8 @@ func play(t *testing.T, n numbers, steps int) {
 			if longest == 0 {
 				break
 			}
-			if want := int((longest + int64(time.Second) - 1) / int64(time.Second)); d.RetryAfter != want || d.RetryAfter < 1 {
+			if want := int((longest + int64(time.Second) - 1) / int64(time.Second)); d.RetryAfter != want ||
+				d.RetryAfter < 1 {
 				t.Fatalf("step %d: Retry-After %d, want %d", step, d.RetryAfter, want)
 			}
 			if n.IntN(3) > 0 {
@@ -178,8 +181,8 @@ func FuzzDecisionsAgainstModel(f *testing.F) {
 	})
 }
 
-// Hostile input, "very many distinct keys": while the store forgets nearly every key no key is ever admitted more than its
-// burst and one request for each interval, whatever else comes.
+// Hostile input, "very many distinct keys": while the store forgets nearly every key no key is ever admitted more than
+// its burst and one request for each interval, whatever else comes.
 func TestForgettingNeverAdmitsMore(t *testing.T) {
 	for seed := range uint64(10) {
 		random := rand.New(rand.NewPCG(seed, 12))
@@ -205,15 +208,16 @@ func TestForgettingNeverAdmitsMore(t *testing.T) {
 	}
 }
 
-// Hostile input, "very many distinct keys": ten million take no more memory than the store has, and a client that has used
-// up its burst before them is refused after them.
+// Hostile input, "very many distinct keys": ten million take no more memory than the store has, and a client that has
+// used up its burst before them is refused after them.
 func TestTenMillionKeys(t *testing.T) {
 	keys := testutil.Amount(10_000_000, 400_000) // three times what the limiter remembers
 	if testutil.Race {
 		keys = min(keys, 1_000_000)
 	}
 	l, clock := virtualLimiter(1 << 17)
-	rules := NewRules([]*Rule{byAddress(1, time.Hour, 3), {Name: "all", Key: Global, Requests: 1_000_000_000, Period: time.Second, Burst: 1_000_000_000}})
+	rules := NewRules([]*Rule{byAddress(1, time.Hour, 3),
+		{Name: "all", Key: Global, Requests: 1_000_000_000, Period: time.Second, Burst: 1_000_000_000}})
 	attacker := create("198.51.100.1")
 	for range 3 {
 		if !l.Decide(rules, attacker).Allowed() {

@@ -17,8 +17,8 @@ type Rules struct {
 	scoped bool // a scope names something
 }
 
-// route is what the scope of a rule names of a route, one of them: its own name, or else its upstream, or else its host. The
-// zero value is a scope that is open.
+// route is what the scope of a rule names of a route, one of them: its own name, or else its upstream, or else its
+// host. The zero value is a scope that is open.
 type route struct{ name, upstream, host string }
 
 // routesOf returns the keys by which a rule is found; each request has at most one of them in
@@ -105,7 +105,8 @@ func (r *Rules) find(lists []*index.List, i *resource.Info, place *resource.Plac
 	if len(r.list) == 0 {
 		return nil
 	}
-	key, verb := index.Key{Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource}, uint16(1)<<i.Verb
+	key, verb := index.Key{Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource},
+		uint16(1)<<i.Verb
 	lists = r.findAt(lists, route{}, &key, verb)
 	if place == nil || !r.scoped {
 		return lists
@@ -146,12 +147,12 @@ func search(lists []*index.List, i *resource.Info) (s index.Search) {
 	return s
 }
 
-// A Scoped is the rules that may count the requests of one verb for a resource or subresource, or for a path that is none,
-// which come by one route: what Rules has for them, found once. It is immutable and safe for concurrent use; the nil Scoped
-// has no rules.
+// A Scoped is the rules that may count the requests of one verb for a resource or subresource, or for a path that is
+// none, which come by one route: what Rules has for them, found once. It is immutable and safe for concurrent use; the
+// nil Scoped has no rules.
 //
-// The requests that it charges must have the verb, group, version, resource and subresource of the Info that it was made
-// for, and come by the same route. Their paths, namespaces and names may differ.
+// The requests that it charges must have the verb, group, version, resource and subresource of the Info that it was
+// made for, and come by the same route. Their paths, namespaces and names may differ.
 type Scoped struct {
 	rules *Rules
 	lists []*index.List
@@ -159,8 +160,8 @@ type Scoped struct {
 	evaluates bool
 }
 
-// For returns the rules for the verb and the resource or subresource of a request that comes by a route; nil if there are
-// none.
+// For returns the rules for the verb and the resource or subresource of a request that comes by a route; nil if there
+// are none.
 func (r *Rules) For(i *resource.Info, place *resource.Place) *Scoped {
 	var to listBuffer
 	found := r.find(to[:0], i, place)

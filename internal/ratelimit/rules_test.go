@@ -70,15 +70,18 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 	rules := NewRules(limits)
 	for range 30 {
 		i := &resource.Info{
-			IsResource: r.IntN(4) > 0, Verb: resource.VerbNamed(pick("get", "list", "create", "deletecollection")), Group: pick("", "apps", "other"), Version: "v1",
-			Resource: pick("pods", "jobs", "others"), Subresource: pick("", "status"), Namespace: pick("", "team-a", "team-b", "team-c"),
+			IsResource: r.IntN(4) > 0, Verb: resource.VerbNamed(pick("get", "list", "create", "deletecollection")),
+			Group: pick("", "apps", "other"), Version: "v1",
+			Resource: pick("pods", "jobs", "others"), Subresource: pick("", "status"),
+			Namespace: pick("", "team-a", "team-b", "team-c"),
 		}
 		if !i.IsResource {
 			*i = resource.Info{Verb: resource.VerbNamed(pick("get", "post", "options"))}
 		}
 		q := &Request{Info: i, Username: pick("jane", "joe")}
 		if r.IntN(5) > 0 {
-			q.Place = &resource.Place{Host: pick("", "a.example.com", "c.example.com"), Upstream: pick("u", "v", "w"), Route: pick("", "one", "three")}
+			q.Place = &resource.Place{Host: pick("", "a.example.com", "c.example.com"), Upstream: pick("u", "v", "w"),
+				Route: pick("", "one", "three")}
 		}
 		var want []string
 		for rank := range 3 {

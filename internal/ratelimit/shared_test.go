@@ -92,7 +92,8 @@ func TestSharedLimits(t *testing.T) {
 		"passes", "refused by narrow", "refused by narrow", "passes", "refused by wide")
 }
 
-// TestSharedStrictest: the wait is the longest of all limits that refuse (ERR-3), of shared ones that are known to do so.
+// TestSharedStrictest: the wait is the longest of all limits that refuse (ERR-3), of shared ones that are known to do
+// so.
 func TestSharedStrictest(t *testing.T) {
 	l := onRedis(t, redistest.Start(t))
 	day := &Rule{Name: "day", Key: Global, Requests: 1, Period: 24 * time.Hour, Burst: 1, Sharing: &Sharing{}}
@@ -124,13 +125,15 @@ func TestSharedWarns(t *testing.T) {
 func TestFallback(t *testing.T) {
 	local := hourly("local", 5, nil)
 	sharing := func(name string, n int, f Fallback) *Rule { return hourly(name, n, &Sharing{WhenUnavailable: f}) }
-	for name, share := range map[string]func(*Limiter){"broken": func(l *Limiter) { l.Share(&broken{}) }, "none": func(*Limiter) {}} {
+	for name, share := range map[string]func(*Limiter){"broken": func(l *Limiter) { l.Share(&broken{}) },
+		"none": func(*Limiter) {}} {
 		t.Run(name, func(t *testing.T) {
 			l := New(0)
 			share(l)
 			deny, allow, two := sharing("deny", 5, Deny), sharing("allow", 1, Allow), sharing("two", 2, LocalLimit)
 			denied := "unavailable: the rate limit 'deny' cannot be counted, because the store that gateways share is unavailable: try again after 1 second"
-			expect(t, []string{ask(l, deny), ask(l, local, deny, two), ask(l, local, allow), ask(l, local, allow)}, denied, denied, "passes", "passes")
+			expect(t, []string{ask(l, deny), ask(l, local, deny, two), ask(l, local, allow), ask(l, local, allow)},
+				denied, denied, "passes", "passes")
 			expect(t, []string{left(l, local)}, `"local";r=3`)
 			expect(t, []string{ask(l, local, two), ask(l, local, two, allow), ask(l, local, two), ask(l, local, two)},
 				"passes", "passes", "refused by two", "refused by two")
@@ -144,7 +147,8 @@ func TestFallbackHeaders(t *testing.T) {
 	l := New(0)
 	var c Charges
 	info := resource.Info{IsResource: true, Verb: resource.VerbGet, Resource: "orders"}
-	NewRules([]*Rule{hourly("allow", 1, &Sharing{WhenUnavailable: Allow}), hourly("local", 2, nil)}).Charge(&c, &Request{Info: &info})
+	NewRules([]*Rule{hourly("allow", 1, &Sharing{WhenUnavailable: Allow}), hourly("local", 2, nil)}).Charge(&c,
+		&Request{Info: &info})
 	l.Decide(&c, time.Now())
 	if got, want := string(c.AppendState(nil, 0)), `"local";r=1;t=3600`; got != want {
 		t.Errorf("the header is %s, want %s", got, want)
@@ -175,8 +179,8 @@ func (s *late) Take(d []shared.Demand) (bool, error) {
 
 func (s *late) Known([]shared.Demand) {}
 
-// TestGiveBackNeverRefills: while a request that Redis refuses holds tokens here, others come; never more of them pass than
-// if it had not been there.
+// TestGiveBackNeverRefills: while a request that Redis refuses holds tokens here, others come; never more of them pass
+// than if it had not been there.
 func TestGiveBackNeverRefills(t *testing.T) {
 	l := New(0)
 	r := &Rule{Name: "local", Key: Global, Requests: 100, Period: time.Second, Burst: 5}
@@ -208,8 +212,8 @@ func TestGiveBackNeverRefills(t *testing.T) {
 	}
 }
 
-// TestSharedBound: four gateways with many clients never let more pass than one limit allows, beside limits of their own that
-// refuse some of the same requests and have theirs given back.
+// TestSharedBound: four gateways with many clients never let more pass than one limit allows, beside limits of their
+// own that refuse some of the same requests and have theirs given back.
 func TestSharedBound(t *testing.T) {
 	server := redistest.Start(t)
 	together := &Rule{Name: "together", Key: Global, Requests: 500, Period: time.Second, Burst: 50, Sharing: &Sharing{}}
@@ -243,7 +247,8 @@ func TestSharedRetryAfter(t *testing.T) {
 		t.Run(fmt.Sprint(lease), func(t *testing.T) {
 			t.Parallel()
 			gateways := []*Limiter{onRedis(t, server), onRedis(t, server)}
-			r := &Rule{Name: fmt.Sprint("lease", lease), Key: Global, Requests: 1, Period: time.Second, Burst: 4, Sharing: &Sharing{Lease: lease}}
+			r := &Rule{Name: fmt.Sprint("lease", lease), Key: Global, Requests: 1, Period: time.Second, Burst: 4,
+				Sharing: &Sharing{Lease: lease}}
 			rules := NewRules([]*Rule{r})
 			info := resource.Info{IsResource: true, Verb: resource.VerbGet, Resource: "orders"}
 			decide := func(l *Limiter) Decision {

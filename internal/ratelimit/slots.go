@@ -19,8 +19,8 @@ type ruleSlots struct {
 	bounds InFlight
 	served int
 	keys   map[uint64]*keySlots // by the hash of the key
-	// ready are the keys with a request that waits for nothing but a slot among all keys. Each gets one in its turn, so that
-	// a key with many requests does not keep the requests of others waiting.
+	// ready are the keys with a request that waits for nothing but a slot among all keys. Each gets one in its turn, so
+	// that a key with many requests does not keep the requests of others waiting.
 	ready list.List
 	drops Drops
 }

@@ -39,9 +39,9 @@ type shard struct {
 	// table is made with the first bucket.
 	table []line
 	cache *simplelru.LRU[bucket, int64]
-	// overflow has, by rule, the latest arrival time of buckets that were pushed out while they still counted. A key that
-	// has no bucket may be one of them, so all such keys share this one: to make the store forget a bucket, by any number
-	// of other keys, never refills it.
+	// overflow has, by rule, the latest arrival time of buckets that were pushed out while they still counted. A key
+	// that has no bucket may be one of them, so all such keys share this one: to make the store forget a bucket, by any
+	// number of other keys, never refills it.
 	overflow map[uint16]int64
 	_        [64]byte // so that no two locks share a cache line
 }

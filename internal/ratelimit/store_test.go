@@ -19,8 +19,10 @@ func TestSeveralLimitsAgainstModel(t *testing.T) {
 		together, clock := virtualLimiter(0)
 		var rules []*Rule
 		for i := range 1 + random.IntN(10) {
-			rules = append(rules, &Rule{Name: fmt.Sprintf("limit-%d", i), Key: []Key{ClientAddress, Namespace, Global}[i%3],
-				Requests: 1 + random.IntN(20), Period: time.Duration(1+random.IntN(30)) * time.Second, Burst: 1 + random.IntN(8)})
+			rules = append(rules, &Rule{Name: fmt.Sprintf("limit-%d", i),
+				Key:      []Key{ClientAddress, Namespace, Global}[i%3],
+				Requests: 1 + random.IntN(20), Period: time.Duration(1+random.IntN(30)) * time.Second,
+				Burst: 1 + random.IntN(8)})
 		}
 		all := NewRules(rules)
 		arrival := map[string]int64{} // by rule and key, the arrival time that the definition of GCRA gives
@@ -31,7 +33,8 @@ func TestSeveralLimitsAgainstModel(t *testing.T) {
 			var longest int64
 			next := map[string]int64{}
 			for _, rule := range rules {
-				key := fmt.Sprint(rule.Name, map[Key]string{ClientAddress: r.ClientAddress.String(), Namespace: r.Info.Namespace}[rule.Key])
+				key := fmt.Sprint(rule.Name,
+					map[Key]string{ClientAddress: r.ClientAddress.String(), Namespace: r.Info.Namespace}[rule.Key])
 				p := paceOf(rule.Requests, rule.Period, rule.Burst)
 				at := max(arrival[key], clock.now)
 				longest = max(longest, at-p.tolerance-clock.now)
@@ -192,11 +195,15 @@ func TestPaceOfExtremes(t *testing.T) {
 func TestRulesAreIndexed(t *testing.T) {
 	var rules []*Rule
 	for i := range 1000 {
-		rules = append(rules, &Rule{Name: fmt.Sprintf("limit-%d", i), Key: Global, Resources: []string{fmt.Sprintf("things-%d", i), fmt.Sprintf("things-%d/status", i)}, Requests: 1, Period: time.Second, Burst: 1})
+		rules = append(rules, &Rule{Name: fmt.Sprintf("limit-%d", i), Key: Global,
+			Resources: []string{fmt.Sprintf("things-%d", i), fmt.Sprintf("things-%d/status", i)}, Requests: 1,
+			Period: time.Second, Burst: 1})
 	}
 	rules = append(rules,
-		&Rule{Name: "group", Key: Global, APIGroups: []string{"a.example.com", "b.example.com"}, Requests: 1, Period: time.Second, Burst: 1},
-		&Rule{Name: "all", Key: Global, APIGroups: []string{"*"}, Resources: []string{"*"}, Requests: 1, Period: time.Second, Burst: 1})
+		&Rule{Name: "group", Key: Global, APIGroups: []string{"a.example.com", "b.example.com"}, Requests: 1,
+			Period: time.Second, Burst: 1},
+		&Rule{Name: "all", Key: Global, APIGroups: []string{"*"}, Resources: []string{"*"}, Requests: 1,
+			Period: time.Second, Burst: 1})
 	all := NewRules(rules)
 	for _, c := range []struct {
 		info resource.Info
@@ -242,7 +249,8 @@ func TestPathsThatAreNoResource(t *testing.T) {
 func BenchmarkDecideThousandRulesThatDoNotMatch(b *testing.B) {
 	var rules []*Rule
 	for i := range 1000 {
-		rules = append(rules, &Rule{Name: fmt.Sprint(i), Key: Global, Resources: []string{fmt.Sprintf("things-%d", i)}, Requests: 1, Period: time.Second, Burst: 1})
+		rules = append(rules, &Rule{Name: fmt.Sprint(i), Key: Global, Resources: []string{fmt.Sprintf("things-%d", i)},
+			Requests: 1, Period: time.Second, Burst: 1})
 	}
 	all, r := NewRules(rules), create("192.0.2.1")
 	var c Charges

@@ -22,7 +22,8 @@ func IsPlain(path string) bool {
 	i := 0
 	for ; i+9 <= len(path); i += 8 {
 		x, next := octets.WordOf(path[i:]), octets.WordOf(path[i+1:])
-		found := x | octets.FirstEqual(x, '%') | octets.FirstEqual(x, '\\') | octets.FirstEqual(x, ';') | octets.FirstEqual(x, '#')
+		found := x | octets.FirstEqual(x, '%') | octets.FirstEqual(x, '\\') | octets.FirstEqual(x, ';') |
+			octets.FirstEqual(x, '#')
 		// A '.' and a '/' differ in the lowest bit alone.
 		found |= octets.FirstEqual(x|octets.Ones, '/') & octets.FirstEqual(next, '/')
 		if found&octets.Highs != 0 && !isPlainFrom(path[:i+9], i) {
@@ -131,7 +132,8 @@ func (r *reader) read(text string) {
 	}
 }
 
-// normalize adds a text without empty segments and without dots. Some servers drop the slash at the end when they do so.
+// normalize adds a text without empty segments and without dots. Some servers drop the slash at the end when they do
+// so.
 func (r *reader) normalize(text string) {
 	hasEmpty := strings.Contains(text, "//")
 	if hasEmpty {
@@ -165,8 +167,8 @@ func merge(text string) string {
 	return string(made)
 }
 
-// resolve takes out the segments '.' and '..' (RFC 3986, 5.2.4), also those with encoded dots if areEncoded is set. An empty
-// segment is a segment.
+// resolve takes out the segments '.' and '..' (RFC 3986, 5.2.4), also those with encoded dots if areEncoded is set. An
+// empty segment is a segment.
 func resolve(text string, areEncoded bool) (resolved string, hasDots bool) {
 	if !strings.Contains(text, "/.") && (!areEncoded || !strings.Contains(text, "/%2")) {
 		return text, false
@@ -243,7 +245,8 @@ func eachSegment(text string, change func(segment string) string) string {
 // withoutBlanksBefore takes blanks and control characters off the beginning of a segment.
 func withoutBlanksBefore(segment string) string { return strings.TrimLeftFunc(segment, isBlank) }
 
-// withoutBlanksBehind takes them off its end, and dots unless there is nothing else, as Windows does with the names of files.
+// withoutBlanksBehind takes them off its end, and dots unless there is nothing else, as Windows does with the names of
+// files.
 func withoutBlanksBehind(segment string) string {
 	segment = strings.TrimRightFunc(segment, isBlank)
 	if strings.HasSuffix(segment, ".") && segment != "." && segment != ".." {

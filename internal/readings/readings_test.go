@@ -25,8 +25,10 @@ func of(p string) (all []string, isFull bool) {
 
 func TestPlain(t *testing.T) {
 	for p, want := range map[string]bool{
-		"/": true, "": true, "/a": true, "/a/b/c/": true, "/.well-known/x": true, "/a.b/c..d": true, "/a/...b": true, "/v1/users/a+b,c=d;": false, "/v1/users/a+b,c=d@e:f!$&'()*": true,
-		"/a//": false, "//": false, "//a": false, "/a/.": false, "/a/..": false, "/./a": false, "/../a": false, "/a./b": false, "/a.": false, "/a%20b": false,
+		"/": true, "": true, "/a": true, "/a/b/c/": true, "/.well-known/x": true, "/a.b/c..d": true, "/a/...b": true,
+		"/v1/users/a+b,c=d;": false, "/v1/users/a+b,c=d@e:f!$&'()*": true,
+		"/a//": false, "//": false, "//a": false, "/a/.": false, "/a/..": false, "/./a": false, "/../a": false,
+		"/a./b": false, "/a.": false, "/a%20b": false,
 		`/a\b`: false, "/a;b": false, "/a#b": false, "/caf\xc3\xa9": false,
 	} {
 		if IsPlain(p) != want {
@@ -36,7 +38,8 @@ func TestPlain(t *testing.T) {
 	// Each byte at each place, alone and in pairs, among bytes that carry and borrow.
 	for _, other := range []string{"a", ".", "-", "0"} {
 		for at := range 24 {
-			for _, odd := range []string{"%", `\`, ";", "#", "\x80", "\xff", "//", "./", "/", ".a", "/.", "/.a", "$", "<", "\"", "0/", "-/", ":"} {
+			for _, odd := range []string{"%", `\`, ";", "#", "\x80", "\xff", "//", "./", "/", ".a", "/.", "/.a", "$",
+				"<", "\"", "0/", "-/", ":"} {
 				text := "/" + strings.Repeat(other, at) + odd + strings.Repeat("a", 20-min(at, 20))
 				if got, want := IsPlain(text), isPlainFrom(text, 0) && !strings.HasSuffix(text, "."); got != want {
 					t.Fatalf("IsPlain(%q) is %v", text, got)
@@ -74,7 +77,8 @@ func TestReadings(t *testing.T) {
 			t.Errorf("the readings of %q are %q (too many: %v), want %q", p, got[1:], isFull, want)
 		}
 	}
-	for _, p := range []string{"/%" + strings.Repeat("25", 200) + "41", "/a;b//c%2F..%5Cd%00;e%3Bf%20/./g/.%2e;x/%252f%255c//%23y%3Fz", strings.Repeat("/%2541", 16_000)} {
+	for _, p := range []string{"/%" + strings.Repeat("25", 200) + "41",
+		"/a;b//c%2F..%5Cd%00;e%3Bf%20/./g/.%2e;x/%252f%255c//%23y%3Fz", strings.Repeat("/%2541", 16_000)} {
 		if _, isFull := of(p); !isFull {
 			t.Errorf("%.60q has few readings", p)
 		}
@@ -162,7 +166,8 @@ func TestServers(t *testing.T) {
 }
 
 func FuzzServers(f *testing.F) {
-	for _, p := range []string{"/pub/..%2fadmin", `/pub\..;x/%2e%2E/`, "//x/%252e%252e;/a%00b", "/a#b/../c", "/%u002e./%c0%ae"} {
+	for _, p := range []string{"/pub/..%2fadmin", `/pub\..;x/%2e%2E/`, "//x/%252e%252e;/a%00b", "/a#b/../c",
+		"/%u002e./%c0%ae"} {
 		f.Add(p)
 	}
 	f.Fuzz(func(t *testing.T, p string) {
@@ -187,12 +192,14 @@ func TestGo(t *testing.T) {
 		if !isTarget(p) {
 			continue
 		}
-		request, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + p + " HTTP/1.1\r\nHost: x\r\n\r\n")))
+		request, err := http.ReadRequest(
+			bufio.NewReader(strings.NewReader("GET " + p + " HTTP/1.1\r\nHost: x\r\n\r\n")))
 		if err != nil {
 			continue // which Go refuses
 		}
 		all, isFull := of(p)
-		for _, text := range []string{request.URL.Path, path.Clean(request.URL.Path), path.Clean("/" + strings.ReplaceAll(request.URL.Path, `\`, "/"))} {
+		for _, text := range []string{request.URL.Path, path.Clean(request.URL.Path),
+			path.Clean("/" + strings.ReplaceAll(request.URL.Path, `\`, "/"))} {
 			if text != p {
 				read++
 			}

@@ -50,9 +50,11 @@ type Request struct {
 
 // ownHeaders are not taken over: they belong to the connection of the record, or name the user.
 var ownHeaders = map[string]bool{
-	"host": true, "connection": true, "content-length": true, "transfer-encoding": true, "accept-encoding": true, "content-type": true,
-	"upgrade": true, "keep-alive": true, "te": true, "trailer": true, "expect": true, "proxy-connection": true, "x-admission-explain": true,
-	"accept": true, "forwarded": true, "via": true,
+	"host": true, "connection": true, "content-length": true, "transfer-encoding": true, "accept-encoding": true,
+	"content-type": true,
+	"upgrade":      true, "keep-alive": true, "te": true, "trailer": true, "expect": true, "proxy-connection": true,
+	"x-admission-explain": true,
+	"accept":              true, "forwarded": true, "via": true,
 }
 
 func isOwn(name string) bool {
@@ -188,7 +190,8 @@ func Event(text []byte, limits document.Limits) (*Request, error) {
 	}
 	r := &Request{
 		Target: textOf(member(root, "requestURI")), Code: codeOf(member(member(root, "responseStatus"), "code")),
-		AuditID: textOf(member(root, "auditID")), Stage: textOf(member(root, "stage")), Verb: textOf(member(root, "verb")),
+		AuditID: textOf(member(root, "auditID")), Stage: textOf(member(root, "stage")),
+		Verb: textOf(member(root, "verb")),
 	}
 	if r.Target == "" {
 		return nil, errors.New("the event has no requestURI")
@@ -213,7 +216,8 @@ func Event(text []byte, limits document.Limits) (*Request, error) {
 	if old := member(root, "oldObject"); old.Kind() == document.Object { // of gateways and webhooks that note it
 		r.Old = old.AppendRaw(nil)
 	}
-	if answer := member(root, "responseObject"); answer.Kind() == document.Object && !member(answer, "kind").Is("Status") {
+	if answer := member(root, "responseObject"); answer.Kind() == document.Object &&
+		!member(answer, "kind").Is("Status") {
 		r.Answer = answer.AppendRaw(nil)
 	}
 	return r, nil

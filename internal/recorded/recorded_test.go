@@ -25,9 +25,13 @@ func TestHAR(t *testing.T) {
 		want       *Request
 		problem    string
 	}{
-		{"a read", archive, 1, &Request{Method: "GET", Target: "/orders?limit=2", Origin: "https://shop.example.com", Headers: [][2]string{{"X-Team", "a"}}}, ""},
-		{"a write without a user", archive, 2, &Request{Method: "POST", Target: "/orders", Origin: "https://shop.example.com", ContentType: "application/json", Body: []byte("{}")}, ""},
-		{"base64", archive, 3, &Request{Method: "PUT", Target: "/a", ContentType: "application/json", Body: []byte("{}")}, ""},
+		{"a read", archive, 1, &Request{Method: "GET", Target: "/orders?limit=2", Origin: "https://shop.example.com",
+			Headers: [][2]string{{"X-Team", "a"}}}, ""},
+		{"a write without a user", archive, 2,
+			&Request{Method: "POST", Target: "/orders", Origin: "https://shop.example.com",
+				ContentType: "application/json", Body: []byte("{}")}, ""},
+		{"base64", archive, 3, &Request{Method: "PUT", Target: "/a", ContentType: "application/json",
+			Body: []byte("{}")}, ""},
 		{"no base64", archive, 4, nil, "the entry 4 cannot be used: the body of the entry is no base64: illegal base64 data at input byte 0"},
 		{"no method", archive, 5, nil, "the entry 5 cannot be used: the entry has no method, or no URL that can be read"},
 		{"no such entry", archive, 6, nil, "has the entries 1 to 5, and not 6"},
@@ -55,13 +59,21 @@ no event
 		want          *Request
 		problem       string
 	}{
-		{"the first with an object", log, "", &Request{Method: "POST", Target: "/api/v1/namespaces/a/pods", User: &identity.User{Name: "alice", Groups: []string{"team-a"}}, Body: []byte(`{"kind":"Pod"}`), ContentType: "application/json", AuditID: "1", Stage: "ResponseComplete", Verb: "create"}, ""},
-		{"as another user", log, "2", &Request{Method: "PATCH", Target: "/p", User: &identity.User{Name: "bob", Groups: []string{"b"}}, Body: []byte(`[{"op":"remove","path":"/a"}]`), ContentType: "application/json-patch+json", AuditID: "2", Verb: "patch"}, ""},
+		{"the first with an object", log, "", &Request{Method: "POST", Target: "/api/v1/namespaces/a/pods",
+			User: &identity.User{Name: "alice", Groups: []string{"team-a"}}, Body: []byte(`{"kind":"Pod"}`),
+			ContentType: "application/json", AuditID: "1", Stage: "ResponseComplete", Verb: "create"}, ""},
+		{"as another user", log, "2",
+			&Request{Method: "PATCH", Target: "/p", User: &identity.User{Name: "bob", Groups: []string{"b"}},
+				Body: []byte(`[{"op":"remove","path":"/a"}]`), ContentType: "application/json-patch+json", AuditID: "2",
+				Verb: "patch"}, ""},
 		{"a patch of some type", log, "3", &Request{
-			Method: "PATCH", Target: "/p", User: &identity.User{Name: "alice"}, Body: []byte(`{"a":1}`), ContentType: "application/merge-patch+json",
-			AuditID: "3", Verb: "patch", Unknown: "an audit event does not say the type of a patch: it is taken for a merge patch",
+			Method: "PATCH", Target: "/p", User: &identity.User{Name: "alice"}, Body: []byte(`{"a":1}`),
+			ContentType: "application/merge-patch+json",
+			AuditID:     "3", Verb: "patch",
+			Unknown: "an audit event does not say the type of a patch: it is taken for a merge patch",
 		}, ""},
-		{"a deletion", log, "4", &Request{Method: "DELETE", Target: "/p", User: &identity.User{Name: "alice"}, AuditID: "4", Verb: "delete"}, ""},
+		{"a deletion", log, "4", &Request{Method: "DELETE", Target: "/p", User: &identity.User{Name: "alice"},
+			AuditID: "4", Verb: "delete"}, ""},
 		{"without the object", log, "5", nil, "has no event with a requestObject: the audit Policy must record the level Request or RequestResponse"},
 		{"another verb", log, "6", nil, "the event '6' has the verb 'dance', which is none of the API's"},
 		{"no such event", log, "7", nil, "has no event with the id '7'"},
@@ -70,7 +82,8 @@ no event
 		got, err := Audit(strings.NewReader(test.log), test.id)
 		check(t, test.name, got, err, test.want, test.problem)
 	}
-	if _, err := Audit(strings.NewReader(strings.Repeat("x", maxRecord+1)), ""); err == nil || err.Error() != "cannot be read: bufio.Scanner: token too long" {
+	if _, err := Audit(strings.NewReader(strings.Repeat("x", maxRecord+1)), ""); err == nil ||
+		err.Error() != "cannot be read: bufio.Scanner: token too long" {
 		t.Errorf("a line without end: %v", err)
 	}
 }
@@ -81,8 +94,10 @@ func TestEvent(t *testing.T) {
 "user":{"username":"alice","uid":"7","groups":["a","b"],"extra":{"scope":["x","y"]}},
 "requestObject":{"n":2},"oldObject":{"n":1},"responseObject":{"n":2,"kind":"A"}}`
 	want := Request{
-		Method: "PUT", Target: "/p?a=b", ContentType: "application/json", Body: []byte(`{"n":2}`), Old: []byte(`{"n":1}`), Answer: []byte(`{"n":2,"kind":"A"}`), Code: 200,
-		User:    &identity.User{Name: "alice", UID: "7", Groups: []string{"a", "b"}, Extra: map[string][]string{"scope": {"x", "y"}}},
+		Method: "PUT", Target: "/p?a=b", ContentType: "application/json", Body: []byte(`{"n":2}`),
+		Old: []byte(`{"n":1}`), Answer: []byte(`{"n":2,"kind":"A"}`), Code: 200,
+		User: &identity.User{Name: "alice", UID: "7", Groups: []string{"a", "b"},
+			Extra: map[string][]string{"scope": {"x", "y"}}},
 		AuditID: "1", Stage: "ResponseComplete", Verb: "update",
 	}
 	got, err := Event([]byte(text), document.Limits{})

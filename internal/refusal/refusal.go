@@ -39,7 +39,8 @@ var (
 )
 
 func object(members map[string]*structuralschema.Structural) *structuralschema.Structural {
-	s := &structuralschema.Structural{Generic: structuralschema.Generic{Type: "object"}, Properties: map[string]structuralschema.Structural{}}
+	s := &structuralschema.Structural{Generic: structuralschema.Generic{Type: "object"},
+		Properties: map[string]structuralschema.Structural{}}
 	for name, m := range members {
 		s.Properties[name] = *m
 	}
@@ -124,7 +125,8 @@ type pathElement struct {
 	isIndex bool
 }
 
-// pathElements takes a path such as 'lines[0].sku' or 'metadata.labels[a.b]' apart. Brackets that are not closed are text.
+// pathElements takes a path such as 'lines[0].sku' or 'metadata.labels[a.b]' apart. Brackets that are not closed are
+// text.
 func pathElements(path string) (all []pathElement) {
 	for path != "" {
 		switch end := strings.IndexAny(path, ".["); {

@@ -1,5 +1,5 @@
-// Package refusal writes what the gateway itself refuses in the form of the API in front of which it stands: by a template
-// in CEL that its author gives.
+// Package refusal writes what the gateway itself refuses in the form of the API in front of which it stands: by a
+// template in CEL that its author gives.
 package refusal
 
 import (
@@ -25,7 +25,8 @@ type Spec struct {
 	MediaType string `json:"mediaType"`
 	// StatusCode is an expression for the code of the answer; empty leaves the refusal's own.
 	StatusCode string `json:"statusCode"`
-	// Body is an expression for the body: any value that can be written as JSON, or text for a media type that is not JSON.
+	// Body is an expression for the body: any value that can be written as JSON, or text for a media type that is not
+	// JSON.
 	Body string `json:"body"`
 }
 
@@ -42,7 +43,8 @@ func Compile(name string, s *Spec, path *field.Path) (*Template, field.ErrorList
 	var errs field.ErrorList
 	media, _, err := mime.ParseMediaType(s.MediaType)
 	if err != nil || !strings.Contains(media, "/") || strings.ContainsAny(s.MediaType, "\r\n") {
-		errs = append(errs, field.Invalid(path.Child("mediaType"), s.MediaType, "must be a media type, such as 'application/json'"))
+		errs = append(errs, field.Invalid(path.Child("mediaType"), s.MediaType,
+			"must be a media type, such as 'application/json'"))
 	}
 	t.isText = media != "application/json" && !strings.HasSuffix(media, "+json")
 	compiler, err := cel.NewJSONCompiler(refusalSchema)
@@ -84,14 +86,15 @@ func (t *Template) Programs() []*cel.Program {
 	return []*cel.Program{t.code.Program(), t.body.Program()}
 }
 
-// budget bounds the work for one answer, in units of the cost of CEL: a tenth of what one expression of a policy may take.
+// budget bounds the work for one answer, in units of the cost of CEL: a tenth of what one expression of a policy may
+// take.
 const budget = cel.ExpressionLimit / 10
 
 // maxBody bounds an answer, in bytes.
 const maxBody = 1 << 20
 
-// Write returns the code and the body of the answer to a refused request. An error is the template's: the refusal has no
-// other form than its Status then.
+// Write returns the code and the body of the answer to a refused request. An error is the template's: the refusal has
+// no other form than its Status then.
 func (t *Template) Write(r *Refusal) (code int, body []byte, err error) {
 	d, err := document.Parse(r.appendJSON(nil), document.Limits{})
 	if err != nil {

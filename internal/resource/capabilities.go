@@ -49,7 +49,8 @@ const needPrecondition = StatusSubresource | ScaleSubresource | ResourceVersions
 
 // capabilityNames are the names in policy files, in the order of the bits.
 var capabilityNames = [...]string{
-	"status", "scale", "versions", "generateName", "systemMetadata", "selectors", "dryRun", "deletion", "listEnvelope", "existingNames",
+	"status", "scale", "versions", "generateName", "systemMetadata", "selectors", "dryRun", "deletion", "listEnvelope",
+	"existingNames",
 }
 
 // CapabilityNames returns the names of all capabilities in policy files.

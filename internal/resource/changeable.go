@@ -16,8 +16,8 @@ var changeable = map[[2]string][]string{
 // onlyCreated are the subresources that cannot be updated.
 var onlyCreated = []string{"attach", "binding", "eviction", "exec", "log", "portforward", "proxy", "token"}
 
-// Changeable returns the subresources of a resource that updates and patches may be about, and "" for the resource itself. Some may
-// not exist. Group and resource may be "*"; named are further subresources.
+// Changeable returns the subresources of a resource that updates and patches may be about, and "" for the resource
+// itself. Some may not exist. Group and resource may be "*"; named are further subresources.
 func Changeable(group, plural string, named []string) []string {
 	all := []string{""}
 	add := func(names ...string) {
@@ -45,15 +45,18 @@ func Changeable(group, plural string, named []string) []string {
 	return all
 }
 
-// IsCustom reports whether a group can be one of custom resources: Kubernetes' own have short names, or end with k8s.io.
+// IsCustom reports whether a group can be one of custom resources: Kubernetes' own have short names, or end with
+// k8s.io.
 func IsCustom(group string) bool {
 	return slices.Contains([]byte(group), '.') && !slices.Contains(ownGroups, group)
 }
 
 // ownGroups are the groups of Kubernetes itself that have a domain.
 var ownGroups = []string{
-	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
+	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
+	"authorization.k8s.io",
 	"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
-	"internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io",
+	"internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io",
+	"scheduling.k8s.io",
 	"storage.k8s.io", "storagemigration.k8s.io",
 }

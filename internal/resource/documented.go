@@ -127,7 +127,8 @@ func (n *node) addDocumented(d *Documented) error {
 		n = n.slashed()
 	}
 	m := methodOf(d.Method) // methodOther is any that no verb has: the operation knows which one it is of
-	end := &endpoint{template: d.Template, route: d.Template, name: -1, namespace: -1, documented: d, methods: 1 << m, slashes: d.Slashes}
+	end := &endpoint{template: d.Template, route: d.Template, name: -1, namespace: -1, documented: d, methods: 1 << m,
+		slashes: d.Slashes}
 	end.trailing, end.matrix = strings.HasSuffix(d.Template, "/"), matrixOf(segments, d.Matrix)
 	if m == methodGet {
 		end.methods |= 1 << methodHead
@@ -188,8 +189,8 @@ func CutVariables(s string) (literals []string, err error) {
 
 var errBraces = errors.New("must have a name in each pair of braces")
 
-// Documentable reports whether a document can validate requests of a method. It cannot for OPTIONS, by which browsers ask
-// before they send another request, nor for CONNECT and TRACE, which are no requests of an API.
+// Documentable reports whether a document can validate requests of a method. It cannot for OPTIONS, by which browsers
+// ask before they send another request, nor for CONNECT and TRACE, which are no requests of an API.
 func Documentable(name string) bool {
 	return name != http.MethodOptions && name != http.MethodConnect && name != http.MethodTrace
 }
@@ -207,5 +208,6 @@ func (e *endpoint) has(m method) bool {
 
 // takes reports whether the operation has the method that is looked for.
 func (e *endpoint) takes(m *match) bool {
-	return e != nil && e.methods&(1<<m.method) != 0 && (m.method != methodOther || e.documented != nil && e.documented.Method == m.name)
+	return e != nil && e.methods&(1<<m.method) != 0 &&
+		(m.method != methodOther || e.documented != nil && e.documented.Method == m.name)
 }

@@ -12,12 +12,14 @@ import (
 // documentedAPI is an ordinary API with objects, and with operations of a document that are no verbs of them.
 func documentedAPI(t testing.TB) *Plain {
 	t.Helper()
-	pet := &Resource{Group: "pets.example.com", Version: "v1", Names: Names{Kind: "Pet", Plural: "pets"}, Envelope: Bare, Namespaced: true,
+	pet := &Resource{Group: "pets.example.com", Version: "v1", Names: Names{Kind: "Pet", Plural: "pets"},
+		Envelope: Bare, Namespaced: true,
 		Slashes: Slashes{AreEncoded: true},
 		Paths:   []string{"/v1/{namespace}/{shelf}/pets", "/v1/{namespace}/{shelf}/pets/{name}"},
 		Methods: Methods{Collection: NewMethodSet("GET", "POST"), Item: NewMethodSet("GET", "PUT")}}
-	graph := &Resource{Group: "pets.example.com", Version: "v1", Names: Names{Kind: "Query", Plural: "queries"}, Envelope: Bare,
-		Paths: []string{"/graphql"}, Operation: &Operation{Method: "POST", Verb: VerbCreate}}
+	graph := &Resource{Group: "pets.example.com", Version: "v1", Names: Names{Kind: "Query", Plural: "queries"},
+		Envelope: Bare,
+		Paths:    []string{"/graphql"}, Operation: &Operation{Method: "POST", Verb: VerbCreate}}
 	held := func(method, template string) *Documented {
 		return &Documented{Method: method, Template: template, IsHeld: true, Slashes: Slashes{AreEncoded: true}}
 	}
@@ -124,7 +126,8 @@ func TestDocumented(t *testing.T) {
 				got += " of " + info.Template
 			}
 		case info.Documented != nil:
-			got = map[bool]string{true: "unchecked ", false: "documented "}[info.IsUndescribed] + info.Documented.Method + " " + info.Route
+			got = map[bool]string{true: "unchecked ", false: "documented "}[info.IsUndescribed] +
+				info.Documented.Method + " " + info.Route
 			if info.IsRedirected {
 				got += " redirected"
 			}
@@ -140,7 +143,8 @@ func TestDocumented(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", request, got, want)
 		}
 	}
-	if got, want := Allowed(api, []byte("/v1/a/b/pets/7"), "DELETE", isDescribed), "GET, HEAD, POST, PUT, OPTIONS"; got != want {
+	if got, want := Allowed(api, []byte("/v1/a/b/pets/7"), "DELETE", isDescribed),
+		"GET, HEAD, POST, PUT, OPTIONS"; got != want {
 		t.Errorf("allowed are %s, want %s", got, want)
 	}
 }
@@ -174,7 +178,8 @@ func TestTemplatesOfDocuments(t *testing.T) {
 // Subresources that are declared may be created and connected to, as the subresources of
 // undescribed resources.
 func TestConnectedSubresources(t *testing.T) {
-	r, err := NewRegistry([]*Resource{{Version: "v1", Names: Names{Kind: "Pod", Plural: "pods"}, Namespaced: true, Subresources: Subresources{Status: true, Other: []string{"eviction", "exec", "proxy"}}}})
+	r, err := NewRegistry([]*Resource{{Version: "v1", Names: Names{Kind: "Pod", Plural: "pods"}, Namespaced: true,
+		Subresources: Subresources{Status: true, Other: []string{"eviction", "exec", "proxy"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

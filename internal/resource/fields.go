@@ -27,8 +27,8 @@ type FieldPath []string
 // objects keep in metadata, status and items; a nil path means that the objects
 // have no such field.
 type Fields struct {
-	// Object is where request bodies have the object, Answer where answers have it; nil is the body, or the answer, itself.
-	// All other paths begin at the body.
+	// Object is where request bodies have the object, Answer where answers have it; nil is the body, or the answer,
+	// itself. All other paths begin at the body.
 	Object, Answer FieldPath
 	// Name is the field that repeats the name in the URL.
 	Name FieldPath

@@ -61,8 +61,8 @@ type Info struct {
 	// IsUndescribed is true for a request to an ordinary API that no file describes. IsOtherMethod says that files
 	// describe its path, for other methods.
 	IsUndescribed, IsOtherMethod bool
-	// Documented is the operation of a document that the request asks for, if that is no verb of a resource; nil for all others.
-	// IsUndescribed is true then if the document has no check for the request.
+	// Documented is the operation of a document that the request asks for, if that is no verb of a resource; nil for
+	// all others. IsUndescribed is true then if the document has no check for the request.
 	Documented *Documented
 	// IsRedirected says that the path is a described one but for the slash at its end, and is to be answered with that.
 	IsRedirected bool
@@ -85,8 +85,8 @@ type Info struct {
 
 	Options Options
 
-	// Connect is set for subresources that lead to somewhere else, such as a pod's exec: whatever the verb, no stored object
-	// is read or written, and the request is admitted as CONNECT.
+	// Connect is set for subresources that lead to somewhere else, such as a pod's exec: whatever the verb, no stored
+	// object is read or written, and the request is admitted as CONNECT.
 	Connect bool
 
 	// Place is the route by which the request comes; nil if it comes by none, as a question about a resource.

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-var factory = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+var factory = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+	GrouplessAPIPrefixes: sets.NewString("api")}
 
 // compare compares an accepted request with what Kubernetes reads from it.
 func compare(t *testing.T, method, target string, got Info) {
@@ -47,7 +48,8 @@ func compare(t *testing.T, method, target string, got Info) {
 	if method == http.MethodOptions {
 		verb = VerbOptions
 	}
-	if got.Verb != verb || got.APIPrefix != want.APIPrefix || got.Group != want.APIGroup || got.Version != want.APIVersion || got.Resource != want.Resource ||
+	if got.Verb != verb || got.APIPrefix != want.APIPrefix || got.Group != want.APIGroup ||
+		got.Version != want.APIVersion || got.Resource != want.Resource ||
 		got.Subresource != want.Subresource || got.Namespace != want.Namespace || got.Name != name {
 		t.Fatalf("%s %q:\ngot  %+v\nwant %+v", method, target, got, want)
 	}
@@ -75,10 +77,14 @@ func compare(t *testing.T, method, target string, got Info) {
 }
 
 var seeds = []string{
-	"/apis/lab.example.com/v1/namespaces/team-a/widgets?watch=true", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1/status",
-	"/api/v1/namespaces/team-a", "/api/v1/namespaces/team-a/finalize", "/api/v1/namespaces/team-a/pods/p1/proxy/x/y/", "/apis/apps/v1/namespaces/status/status",
-	"/api/v1/namespaces/namespaces/namespaces/x", "/apis/lab.example.com/v1/gizmos/a%20b:c", "/api/v1/nodes?fieldSelector=metadata.name%3Dn1&watch=0&limit=1",
-	"/v2/orders/o%20/status", "/v2/tenants/t/carts/c", "/api/stock/team-a/s1", "/", "/healthz/", "/api/v1/pods?watch=1&timeoutSeconds=3", "/a/%2e%2E/b", "/a%C3%A4?%",
+	"/apis/lab.example.com/v1/namespaces/team-a/widgets?watch=true",
+	"/apis/lab.example.com/v1/namespaces/team-a/widgets/w1/status",
+	"/api/v1/namespaces/team-a", "/api/v1/namespaces/team-a/finalize", "/api/v1/namespaces/team-a/pods/p1/proxy/x/y/",
+	"/apis/apps/v1/namespaces/status/status",
+	"/api/v1/namespaces/namespaces/namespaces/x", "/apis/lab.example.com/v1/gizmos/a%20b:c",
+	"/api/v1/nodes?fieldSelector=metadata.name%3Dn1&watch=0&limit=1",
+	"/v2/orders/o%20/status", "/v2/tenants/t/carts/c", "/api/stock/team-a/s1", "/", "/healthz/",
+	"/api/v1/pods?watch=1&timeoutSeconds=3", "/a/%2e%2E/b", "/a%C3%A4?%",
 	"/api/v1/watch/pods", "/apis/a.b/v1", "/%61pis/x/v1/y", "/api/v1/namespaces/status",
 }
 
@@ -89,7 +95,8 @@ func TestResolveAgainstKubernetes(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 		for _, prefix := range []string{"/api/v1", "/apis/lab.example.com/v1", "/apis/apps/v1"} {
 			for _, ns := range []string{"", "/namespaces/team-a", "/namespaces/status", "/namespaces"} {
-				for _, rest := range []string{"", "/widgets", "/widgets/w1", "/gizmos/g1", "/pods/p1/log", "/status", "/finalize", "/namespaces/n1", "/widgets/a%20b", "/pods/p/proxy/x"} {
+				for _, rest := range []string{"", "/widgets", "/widgets/w1", "/gizmos/g1", "/pods/p1/log", "/status",
+					"/finalize", "/namespaces/n1", "/widgets/a%20b", "/pods/p/proxy/x"} {
 					for _, query := range []string{"", "?watch=true", "?watch=false&fieldSelector=a%3Db"} {
 						target := prefix + ns + rest + query
 						if info, _, err := r.Resolve(method, []byte(target)); err == nil {
@@ -131,7 +138,8 @@ func compareOptions(t *testing.T, target string, got Info, want *request.Request
 		return
 	}
 	query, _ := url.ParseQuery(got.Query)
-	if o, ok := options.(*corev1.PodExecOptions); ok && (!slices.Equal(o.Command, query["command"]) || o.Container != query.Get("container")) {
+	if o, ok := options.(*corev1.PodExecOptions); ok &&
+		(!slices.Equal(o.Command, query["command"]) || o.Container != query.Get("container")) {
 		t.Fatalf("%q: the options are %+v", target, o)
 	}
 }
@@ -162,7 +170,9 @@ func FuzzResolve(f *testing.F) {
 
 // RES-3: the quick checks are the library's.
 func FuzzNamesAgainstKubernetes(f *testing.F) {
-	for _, s := range []string{"", "a", "-a", "a-", "a.b", "a..b", ".a", "A", "a_b", strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("a.", 126) + "a", strings.Repeat("a", 254), "ä", ".", "..", "a/b", "a%b", "..."} {
+	for _, s := range []string{"", "a", "-a", "a-", "a.b", "a..b", ".a", "A", "a_b", strings.Repeat("a", 63),
+		strings.Repeat("a", 64), strings.Repeat("a.", 126) + "a", strings.Repeat("a", 254), "ä", ".", "..", "a/b",
+		"a%b", "..."} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -78,7 +78,8 @@ type MethodOf struct {
 	Verb Verb
 }
 
-// MethodsAt returns the methods of one of the paths that ask for something of the resource, without HEAD, which GET brings.
+// MethodsAt returns the methods of one of the paths that ask for something of the resource, without HEAD, which GET
+// brings.
 func (r *Resource) MethodsAt(template string) (all []MethodOf) {
 	if r.Operation != nil {
 		return []MethodOf{{r.Operation.Method, r.Operation.Verb}}
@@ -99,8 +100,8 @@ func (r *Resource) MethodsAt(template string) (all []MethodOf) {
 	return all
 }
 
-// Verbs returns the verbs of the requests that there can be for a resource with path templates, or for a subresource of its
-// objects, in the order of the methods. An operation has one verb.
+// Verbs returns the verbs of the requests that there can be for a resource with path templates, or for a subresource of
+// its objects, in the order of the methods. An operation has one verb.
 func (r *Resource) Verbs(subresource string) (verbs []Verb) {
 	if r.Operation != nil {
 		if r.Operation.Subresource == subresource {

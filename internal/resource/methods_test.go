@@ -11,8 +11,9 @@ import (
 // server, and are an ordinary API's own at the paths of objects that are not of Kubernetes' form.
 func TestMethods(t *testing.T) {
 	books := &Resource{
-		Version: "v1", Names: Names{Plural: "books", Kind: "Book"}, Paths: []string{"/books", "/books/{name}"}, Envelope: Bare,
-		Methods: Methods{Collection: NewMethodSet("GET", "POST"), Item: NewMethodSet("PUT", "DELETE", "TRACE")},
+		Version: "v1", Names: Names{Plural: "books", Kind: "Book"}, Paths: []string{"/books", "/books/{name}"},
+		Envelope: Bare,
+		Methods:  Methods{Collection: NewMethodSet("GET", "POST"), Item: NewMethodSet("PUT", "DELETE", "TRACE")},
 	}
 	shops := &Resource{
 		Version: "v1", Names: Names{Plural: "shops", Kind: "Shop"}, Paths: []string{"/shops", "/shops/{name}"},
@@ -37,7 +38,8 @@ func TestMethods(t *testing.T) {
 				t.Errorf("%s: %s takes %s, want %s", name, path, got, want)
 			}
 		}
-		if got, want := Allowed(resolver, []byte("/shops"), http.MethodPost, isDescribed), "GET, HEAD, DELETE, OPTIONS"; got != want {
+		if got, want := Allowed(resolver, []byte("/shops"), http.MethodPost, isDescribed),
+			"GET, HEAD, DELETE, OPTIONS"; got != want {
 			t.Errorf("%s: without POST /shops takes %s, want %s", name, got, want)
 		}
 		if info, res, err := resolver.Resolve(http.MethodGet, []byte("/books/1")); name == "Plain" {
@@ -46,13 +48,15 @@ func TestMethods(t *testing.T) {
 			}
 		} else {
 			want := `get is not supported on resources of kind "books"`
-			if refused, is := err.(*status.Error); !is || refused.ErrStatus.Code != http.StatusMethodNotAllowed || refused.ErrStatus.Message != want || res != books {
+			if refused, is := err.(*status.Error); !is || refused.ErrStatus.Code != http.StatusMethodNotAllowed ||
+				refused.ErrStatus.Message != want || res != books {
 				t.Errorf("%s: got %v, want %s", name, err, want)
 			}
 		}
 		info, res, err := resolver.Resolve(http.MethodPatch, []byte("/shops/1"))
 		want := `patch is not supported on resources of kind "shops"`
-		if refused, is := err.(*status.Error); !is || refused.ErrStatus.Message != want || res != shops || info.IsOtherMethod {
+		if refused, is := err.(*status.Error); !is || refused.ErrStatus.Message != want || res != shops ||
+			info.IsOtherMethod {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}
 	}

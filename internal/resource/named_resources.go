@@ -64,7 +64,8 @@ func (r *NamedResources) index() namedMatcher {
 		}
 		return all
 	}
-	m := namedMatcher{resources: make(map[schema.GroupResource]struct{}, len(r.Resources)), core: set(r.Core), dotted: set(r.Dotted)}
+	m := namedMatcher{resources: make(map[schema.GroupResource]struct{}, len(r.Resources)), core: set(r.Core),
+		dotted: set(r.Dotted)}
 	for _, one := range r.Resources {
 		m.resources[one] = struct{}{}
 	}
@@ -193,7 +194,10 @@ const dottedGroup = "{group with a dot}"
 // isDottedSpelling reports whether a segment of a path can be read as a group whose name has a dot.
 func isDottedSpelling(s string) bool {
 	s = trimJunk(fold(s))
-	end := slices.IndexFunc([]byte(s), func(c byte) bool { return c < ' ' || c == 0x7f || c == ';' || c == '?' || c == '#' })
+	end := slices.IndexFunc([]byte(s), func(c byte) bool {
+		return c < ' ' || c == 0x7f || c == ';' || c == '?' ||
+			c == '#'
+	})
 	if end >= 0 {
 		s = s[:end]
 	}

@@ -18,7 +18,8 @@ var everything = NamedResources{
 
 func reachingAPI(t testing.TB, reach NamedResources) *Plain {
 	r, err := NewRegistry([]*Resource{
-		{Group: "shop", Version: "v1", Names: Names{Kind: "User", Plural: "users"}, Envelope: Bare, Paths: []string{"/api/v1/users", "/api/v1/users/{name}"}},
+		{Group: "shop", Version: "v1", Names: Names{Kind: "User", Plural: "users"}, Envelope: Bare,
+			Paths: []string{"/api/v1/users", "/api/v1/users/{name}"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -29,8 +30,10 @@ func reachingAPI(t testing.TB, reach NamedResources) *Plain {
 // TestReach: what a wildcard reaches is resolved as at an API server, and all else of an ordinary API is undescribed.
 func TestReach(t *testing.T) {
 	const untouched = "untouched"
-	named := NamedResources{Resources: []schema.GroupResource{{Group: "shop", Resource: "*"}, {Group: "", Resource: "pods"}}}
-	some := NamedResources{Resources: []schema.GroupResource{{Group: "apps", Resource: "deployments"}}, Core: []string{"pods"}, Dotted: []string{"deployments", "namespaces"}}
+	named := NamedResources{Resources: []schema.GroupResource{{Group: "shop", Resource: "*"},
+		{Group: "", Resource: "pods"}}}
+	some := NamedResources{Resources: []schema.GroupResource{{Group: "apps", Resource: "deployments"}},
+		Core: []string{"pods"}, Dotted: []string{"deployments", "namespaces"}}
 	for _, tt := range []struct {
 		name, target string
 		reach        NamedResources
@@ -38,9 +41,11 @@ func TestReach(t *testing.T) {
 	}{
 		{"a described path", "/api/v1/users/5", everything, "shop/v1/users/ /5"},
 		{"a group of Kubernetes", "/apis/apps/v1/namespaces/x/deployments/y", everything, "apps/v1/deployments/ x/y"},
-		{"a subresource", "/apis/apps/v1/namespaces/x/deployments/y/scale", everything, "apps/v1/deployments/scale x/y"},
+		{"a subresource", "/apis/apps/v1/namespaces/x/deployments/y/scale", everything,
+			"apps/v1/deployments/scale x/y"},
 		{"a group with a dot", "/apis/shop.example.com/v1/queues/q", everything, "shop.example.com/v1/queues/ /q"},
-		{"any version", "/apis/shop.example.com/2026-01-01/queues", everything, "shop.example.com/2026-01-01/queues/ /"},
+		{"any version", "/apis/shop.example.com/2026-01-01/queues", everything,
+			"shop.example.com/2026-01-01/queues/ /"},
 		{"pods", "/api/v1/namespaces/x/pods/y/exec", everything, "/v1/pods/exec x/y"},
 		{"a namespace", "/api/v1/namespaces/x", everything, "/v1/namespaces/ x/x"},
 		{"the end of a namespace", "/api/v1/namespaces/x/finalize", everything, "/v1/namespaces/finalize x/x"},
@@ -56,9 +61,11 @@ func TestReach(t *testing.T) {
 		{"discovery of a group with a dot", "/apis/shop.example.com/v1", everything, untouched},
 		{"no group", "/apis/my_shop.example.com/v1/queues", everything, untouched},
 		{"another prefix", "/v1/apis/apps/v1/deployments", everything, untouched},
-		{"some of all groups", "/apis/shop.example.com/v1/namespaces/x/deployments", some, "shop.example.com/v1/deployments/ x/"},
+		{"some of all groups", "/apis/shop.example.com/v1/namespaces/x/deployments", some,
+			"shop.example.com/v1/deployments/ x/"},
 		{"another of all groups", "/apis/shop.example.com/v1/statefulsets", some, untouched},
-		{"another in a namespace of a group with a dot", "/apis/shop.example.com/v1/namespaces/x/statefulsets", some, untouched},
+		{"another in a namespace of a group with a dot", "/apis/shop.example.com/v1/namespaces/x/statefulsets", some,
+			untouched},
 		{"another in a group with a namespace", "/apis/apps/v1/statefulsets", some, untouched},
 		{"case", "/apis/Shop.Example.COM/v1/queues", everything, "404"},
 		{"case of a version", "/apis/shop.example.com/V1/queues", everything, "400"},
@@ -84,7 +91,8 @@ func TestReach(t *testing.T) {
 					t.Errorf("got %+v", info)
 				}
 			default:
-				got = info.Group + "/" + info.Version + "/" + info.Resource + "/" + info.Subresource + " " + info.Namespace + "/" + info.Name
+				got = info.Group + "/" + info.Version + "/" + info.Resource + "/" + info.Subresource + " " +
+					info.Namespace + "/" + info.Name
 			}
 			if got != tt.want {
 				t.Errorf("got %q (%v), want %q", got, err, tt.want)
@@ -100,8 +108,10 @@ var reachedPaths = regexp.MustCompile(`^(/api/v1/users(/[^/]+)?|/apis/(apps|batc
 // TestReachSpellings: no spelling of what a wildcard reaches passes as undescribed, whichever server reads it.
 func TestReachSpellings(t *testing.T) {
 	api := reachingAPI(t, everything)
-	paths := []string{"/apis/apps/v1/namespaces/x/deployments/y", "/apis/shop.example.com/v1/queues", "/api/v1/namespaces/x/pods/y/exec",
-		"/api/v1/namespaces/x", "/api/v1/namespaces/x/finalize", "/api/v1/configmaps", "/apis/a.b/v1/namespaces/n/c/d/status"}
+	paths := []string{"/apis/apps/v1/namespaces/x/deployments/y", "/apis/shop.example.com/v1/queues",
+		"/api/v1/namespaces/x/pods/y/exec",
+		"/api/v1/namespaces/x", "/api/v1/namespaces/x/finalize", "/api/v1/configmaps",
+		"/apis/a.b/v1/namespaces/n/c/d/status"}
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	reached := 0

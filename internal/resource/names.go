@@ -58,7 +58,8 @@ func isSubdomain(s string) bool {
 func checkName(what, name string) error {
 	for i := 0; i < len(name); i++ {
 		if c := name[i]; c == '/' || c == '%' || c == '.' && (name == "." || name == "..") {
-			return status.BadRequest("the %s in the request path %s", what, strings.Join(content.IsPathSegmentName(name), ", "))
+			return status.BadRequest("the %s in the request path %s", what,
+				strings.Join(content.IsPathSegmentName(name), ", "))
 		}
 	}
 	return nil
@@ -69,7 +70,8 @@ func checkLabel(what, s string) error {
 	if isLabel(s) {
 		return nil
 	}
-	return status.BadRequest("the %s '%s' in the request path must be a DNS label: %s", what, short(s), strings.Join(content.IsDNS1123Label(s), ", "))
+	return status.BadRequest("the %s '%s' in the request path must be a DNS label: %s", what, short(s),
+		strings.Join(content.IsDNS1123Label(s), ", "))
 }
 
 // checkGroup checks the form of an API group.
@@ -77,7 +79,8 @@ func checkGroup(s string) error {
 	if isSubdomain(s) {
 		return nil
 	}
-	return status.BadRequest("the API group '%s' in the request path must be a DNS subdomain: %s", short(s), strings.Join(content.IsDNS1123Subdomain(s), ", "))
+	return status.BadRequest("the API group '%s' in the request path must be a DNS subdomain: %s", short(s),
+		strings.Join(content.IsDNS1123Subdomain(s), ", "))
 }
 
 // short bounds what a message repeats of a request.

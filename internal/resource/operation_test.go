@@ -12,7 +12,8 @@ import (
 func issuesAPI(t testing.TB) *Plain {
 	t.Helper()
 	bare := func(plural string, paths ...string) *Resource {
-		return &Resource{Group: "forge.example.com", Version: "v1", Names: Names{Kind: "Kind", Plural: plural}, Envelope: Bare, Paths: paths}
+		return &Resource{Group: "forge.example.com", Version: "v1", Names: Names{Kind: "Kind", Plural: plural},
+			Envelope: Bare, Paths: paths}
 	}
 	operation := func(plural, name, method string, verb Verb, path string) *Resource {
 		r := bare(plural, path)
@@ -47,7 +48,8 @@ func issuesAPI(t testing.TB) *Plain {
 func TestTemplates(t *testing.T) {
 	api := issuesAPI(t)
 	for _, tt := range []struct{ method, target, want string }{
-		{"GET", "/repos/octo/hello%20world/issues", "list issues route=/repos/{owner}/{repo}/issues owner=octo repo=hello%20world"},
+		{"GET", "/repos/octo/hello%20world/issues",
+			"list issues route=/repos/{owner}/{repo}/issues owner=octo repo=hello%20world"},
 		{"POST", "/repos/octo/hello/issues", "create issues route=/repos/{owner}/{repo}/issues owner=octo repo=hello"},
 		{"PATCH", "/repos/octo/hello/issues/7", "patch issues name=7 route=/repos/{owner}/{repo}/issues/{number} owner=octo repo=hello number=7"},
 		{"POST", "/repos/octo/hello/issues/7", "undescribed"},
@@ -128,11 +130,13 @@ func TestExpand(t *testing.T) {
 
 // An API server's own paths are not taken for paths of a template that begins with a variable.
 func TestVariableFirst(t *testing.T) {
-	r, err := NewRegistry([]*Resource{{Version: "v1", Names: Names{Kind: "A", Plural: "as"}, Subresources: Subresources{OtherPaths: OtherPathsDeny}, Paths: []string{"/{x}/{y}", "/{x}/{y}/{name}"}}})
+	r, err := NewRegistry([]*Resource{{Version: "v1", Names: Names{Kind: "A", Plural: "as"},
+		Subresources: Subresources{OtherPaths: OtherPathsDeny}, Paths: []string{"/{x}/{y}", "/{x}/{y}/{name}"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for target, want := range map[string]string{"/a/b/c": "as", "/api/v1/pods": "pods", "/api/v1": "", "/apis/apps/v1/deployments": "deployments"} {
+	for target, want := range map[string]string{"/a/b/c": "as", "/api/v1/pods": "pods", "/api/v1": "",
+		"/apis/apps/v1/deployments": "deployments"} {
 		if info, _, err := r.Resolve("GET", []byte(target)); err != nil || info.Resource != want {
 			t.Errorf("%s: got %q, %v", target, info.Resource, err)
 		}

@@ -233,7 +233,8 @@ func decode(s string) string {
 // isUnreserved reports whether a character needs no encoding anywhere in a URI
 // (RFC 3986, section 2.3).
 func isUnreserved(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' ||
+		c == '~'
 }
 
 // pathChars are the characters that a path segment may have as they are:

@@ -213,14 +213,16 @@ func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found
 	return nil, false, err
 }
 
-// checkPatch refuses patches of subresources whose objects are of another kind than the one that is stored, if the gateway
-// would have to apply them.
+// checkPatch refuses patches of subresources whose objects are of another kind than the one that is stored, if the
+// gateway would have to apply them.
 func (i *Info) checkPatch(r *Resource) error {
 	isOther := i.Subresource != "" && i.Subresource != "status" && i.Subresource != "scale" && !i.Connect
-	if r == nil || r.Operation != nil || !isOther || r.Backend.Patch != PatchEmulated && r.Backend.Patch != PatchValidated {
+	if r == nil || r.Operation != nil || !isOther || r.Backend.Patch != PatchEmulated &&
+		r.Backend.Patch != PatchValidated {
 		return nil
 	}
-	return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend", i.Subresource, i.GroupResource())
+	return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend",
+		i.Subresource, i.GroupResource())
 }
 
 // find looks for a described path that is spelled as it is described. A method that no file describes there, and an
@@ -264,7 +266,9 @@ func (e *endpoint) take(cut *path, hit *match, info *Info) (found bool, err erro
 	info.Template, info.Route = e.template, e.route
 	if !e.takes(hit) {
 		if hit.isClosed() {
-			return true, status.MethodNotAllowedf("the path '%s' has no such method, and the paths below '%s' are closed", short(cut.raw), hit.below.template)
+			return true,
+				status.MethodNotAllowedf("the path '%s' has no such method, and the paths below '%s' are closed",
+					short(cut.raw), hit.below.template)
 		}
 		info.IsUndescribed, info.IsOtherMethod = true, true
 		return false, nil
@@ -274,8 +278,8 @@ func (e *endpoint) take(cut *path, hit *match, info *Info) (found bool, err erro
 	return !info.IsUndescribed, nil
 }
 
-// resolvePlain fills in what a template of a resource says. A method that objects or operations of an ordinary API do not have
-// is undescribed.
+// resolvePlain fills in what a template of a resource says. A method that objects or operations of an ordinary API do
+// not have is undescribed.
 func (e *endpoint) resolvePlain(cut *path, hit *match, info *Info) (*Resource, bool, error) {
 	m := hit.method
 	r, err := e.resolve(cut, hit, info)

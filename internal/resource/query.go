@@ -33,7 +33,8 @@ func (i *Info) scanQuery(readsOptions bool) error {
 		p := parameterOf(key)
 		if p == unknownParameter {
 			if strings.IndexByte(key, '%') >= 0 && parameterOf(decode(key)) != unknownParameter {
-				return status.BadRequest("the query parameter '%s' must be written without percent-encoding", decode(key))
+				return status.BadRequest("the query parameter '%s' must be written without percent-encoding",
+					decode(key))
 			}
 			continue
 		}
@@ -163,7 +164,8 @@ func (i *Info) option(p parameter, value string) error {
 		case "Strict":
 			i.Options.FieldValidation = FieldValidationStrict
 		default:
-			return i.invalidOption(status.Enum("fieldValidation", short(value), []string{"", "Ignore", "Strict", "Warn"}))
+			return i.invalidOption(status.Enum("fieldValidation", short(value),
+				[]string{"", "Ignore", "Strict", "Warn"}))
 		}
 	case dryRunParameter:
 		if !i.IsWrite() {
@@ -207,7 +209,8 @@ func (i *Info) timeout(value string) error {
 	case err == nil:
 		i.Options.Timeout = max(d, 0) // a negative one counts as not given
 	case i.APIPrefix != "":
-		return status.BadRequest("the query parameter 'timeout' must be a duration such as '30s', not '%s'", short(value))
+		return status.BadRequest("the query parameter 'timeout' must be a duration such as '30s', not '%s'",
+			short(value))
 	}
 	return nil
 }
@@ -215,5 +218,6 @@ func (i *Info) timeout(value string) error {
 // invalidOption is Kubernetes' refusal of an option: 422 about the verb's
 // options object.
 func (i *Info) invalidOption(err *field.Error) error {
-	return status.Invalid(schema.GroupKind{Group: "meta.k8s.io", Kind: i.Verb.OptionsKind()}, "", field.ErrorList{err}, 0)
+	return status.Invalid(schema.GroupKind{Group: "meta.k8s.io", Kind: i.Verb.OptionsKind()}, "", field.ErrorList{err},
+		0)
 }

@@ -41,7 +41,8 @@ func NewRegistry(resources []*Resource, documented ...*Documented) (*Registry, e
 		}
 		d := res.definition()
 		if _, twice := defined[d]; twice {
-			errs = append(errs, fmt.Errorf("resource '%s' in version '%s' must not be defined more than once", res.GroupResource(), res.Version))
+			errs = append(errs, fmt.Errorf("resource '%s' in version '%s' must not be defined more than once",
+				res.GroupResource(), res.Version))
 			continue
 		}
 		defined[d] = struct{}{}
@@ -79,10 +80,11 @@ func newRegistry(resources []*Resource, documented []*Documented) *Registry {
 	}
 }
 
-// selected returns a registry of some of the resources, which keep their numbers, and of the operations that are documented
-// for a place.
+// selected returns a registry of some of the resources, which keep their numbers, and of the operations that are
+// documented for a place.
 func (r *Registry) selected(resources []*Resource, at *Place) *Registry {
-	s := newRegistry(resources, slices.DeleteFunc(slices.Clone(r.documented), func(d *Documented) bool { return !d.Scope.Covers(at) }))
+	s := newRegistry(resources,
+		slices.DeleteFunc(slices.Clone(r.documented), func(d *Documented) bool { return !d.Scope.Covers(at) }))
 	_ = s.indexAll() // two of one place are found when the files are checked against the routes
 	return s
 }

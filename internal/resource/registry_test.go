@@ -22,7 +22,8 @@ func statusOf(t *testing.T, err error) *metav1.Status {
 // RES-3: what a policy file may not say.
 func TestNewRegistryRefuses(t *testing.T) {
 	order := func(paths ...string) *Resource {
-		return &Resource{Group: "shop.example.com", Version: "v2", Names: Names{Kind: "Order", Plural: "orders"}, Paths: paths}
+		return &Resource{Group: "shop.example.com", Version: "v2", Names: Names{Kind: "Order", Plural: "orders"},
+			Paths: paths}
 	}
 	operation := func(method, name string, paths ...string) *Resource {
 		r := order(paths...)
@@ -39,11 +40,17 @@ func TestNewRegistryRefuses(t *testing.T) {
 		resources []*Resource
 		want      string
 	}{
-		{"group", []*Resource{{Group: "Shop", Version: "v1", Names: Names{Kind: "Order", Plural: "orders"}}}, "group 'Shop' of resource 'orders.Shop': a lowercase RFC 1123 subdomain"},
-		{"version", []*Resource{{Version: "1.0", Names: Names{Kind: "Order", Plural: "orders"}}}, "version '1.0' of resource 'orders': must not contain dots"},
-		{"plural", []*Resource{{Version: "v1", Names: Names{Kind: "Order", Plural: "Orders"}}}, "name 'Orders' of resource 'Orders'"},
-		{"kind", []*Resource{{Version: "v1", Names: Names{Plural: "orders"}}}, "kind '' of resource 'orders': must be set"},
-		{"subresource", []*Resource{{Version: "v1", Names: Names{Kind: "Order", Plural: "orders"}, Subresources: Subresources{Other: []string{"a/b"}}}}, "subresource 'a/b'"},
+		{"group", []*Resource{{Group: "Shop", Version: "v1", Names: Names{Kind: "Order", Plural: "orders"}}},
+			"group 'Shop' of resource 'orders.Shop': a lowercase RFC 1123 subdomain"},
+		{"version", []*Resource{{Version: "1.0", Names: Names{Kind: "Order", Plural: "orders"}}},
+			"version '1.0' of resource 'orders': must not contain dots"},
+		{"plural", []*Resource{{Version: "v1", Names: Names{Kind: "Order", Plural: "Orders"}}},
+			"name 'Orders' of resource 'Orders'"},
+		{"kind", []*Resource{{Version: "v1", Names: Names{Plural: "orders"}}},
+			"kind '' of resource 'orders': must be set"},
+		{"subresource",
+			[]*Resource{{Version: "v1", Names: Names{Kind: "Order", Plural: "orders"},
+				Subresources: Subresources{Other: []string{"a/b"}}}}, "subresource 'a/b'"},
 		{"twice", []*Resource{order(), order()}, "resource 'orders.shop.example.com' in version 'v2' must not be defined more than once"},
 		{"no slash", []*Resource{order("v2/orders")}, "path 'v2/orders' must be plain segments"},
 		{"root", []*Resource{order("/")}, "path '/' must have between 1 and 14 segments"},
@@ -52,15 +59,22 @@ func TestNewRegistryRefuses(t *testing.T) {
 		{"dots", []*Resource{order("/v2/../orders")}, "must be plain segments"},
 		{"encoded", []*Resource{order("/v2/or%20ders")}, "must be plain segments"},
 		{"variable", []*Resource{order("/v2/x{id}")}, "must not contain 'x{id}'"},
-		{"unknown variable twice", []*Resource{order("/v2/{id}/orders/{id}")}, "must not contain '{id}' more than once"},
-		{"operation twice", []*Resource{operation("POST", "search", "/v2/{a}/search"), operation("POST", "find", "/v2/{b}/search")},
+		{"unknown variable twice", []*Resource{order("/v2/{id}/orders/{id}")},
+			"must not contain '{id}' more than once"},
+		{"operation twice", []*Resource{operation("POST", "search", "/v2/{a}/search"),
+			operation("POST", "find", "/v2/{b}/search")},
 			"POST '/v2/{b}/search' of 'orders.shop.example.com' must not match the same requests as '/v2/{a}/search' of 'orders.shop.example.com'"},
-		{"same operation", []*Resource{operation("POST", "search", "/v2/search"), operation("POST", "search", "/v3/search")}, "must not be defined more than once"},
+		{"same operation", []*Resource{operation("POST", "search", "/v2/search"),
+			operation("POST", "search", "/v3/search")}, "must not be defined more than once"},
 		{"part of a segment", []*Resource{order("/v2/order-{name}")}, "must not contain 'order-{name}'"},
 		{"variable twice", []*Resource{order("/v2/{name}/x/{name}")}, "must not contain '{name}' more than once"},
-		{"namespace of none", []*Resource{order("/v2/{namespace}/orders")}, "must not contain '{namespace}': the resource is not namespaced"},
-		{"no namespace", []*Resource{namespaced("/v2/orders/{name}")}, "must contain '{namespace}': the resource is namespaced"},
-		{"same path", []*Resource{order("/v2/orders/{name}"), {Group: "b", Version: "v2", Names: Names{Kind: "B", Plural: "bs"}, Namespaced: true, Paths: []string{"/v2/orders/{namespace}"}}},
+		{"namespace of none", []*Resource{order("/v2/{namespace}/orders")},
+			"must not contain '{namespace}': the resource is not namespaced"},
+		{"no namespace", []*Resource{namespaced("/v2/orders/{name}")},
+			"must contain '{namespace}': the resource is namespaced"},
+		{"same path", []*Resource{order("/v2/orders/{name}"),
+			{Group: "b", Version: "v2", Names: Names{Kind: "B", Plural: "bs"}, Namespaced: true,
+				Paths: []string{"/v2/orders/{namespace}"}}},
 			"path '/v2/orders/{namespace}' of 'bs.b' must not match the same requests as path '/v2/orders/{name}' of 'orders.shop.example.com'"},
 	}
 	for _, tt := range tests {
@@ -76,7 +90,8 @@ func TestNewRegistryRefuses(t *testing.T) {
 // A template that shares its beginning with another is found all the same.
 func TestTemplatesBacktrack(t *testing.T) {
 	r, err := NewRegistry([]*Resource{
-		{Version: "v1", Names: Names{Kind: "A", Plural: "as"}, Namespaced: true, Paths: []string{"/t/{namespace}/as/{name}"}},
+		{Version: "v1", Names: Names{Kind: "A", Plural: "as"}, Namespaced: true,
+			Paths: []string{"/t/{namespace}/as/{name}"}},
 		{Version: "v1", Names: Names{Kind: "B", Plural: "bs"}, Paths: []string{"/t/admin/bs/{name}"}},
 	})
 	if err != nil {
@@ -107,7 +122,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("%d has no name", e)
 		}
 	}
-	if Optimistic.String() != "Optimistic" || BestEffort.String() != "BestEffort" || FieldValidationStrict.String() != "Strict" || FieldValidationUnset.String() != "" {
+	if Optimistic.String() != "Optimistic" || BestEffort.String() != "BestEffort" ||
+		FieldValidationStrict.String() != "Strict" || FieldValidationUnset.String() != "" {
 		t.Error("a name is not the one of policy files")
 	}
 }

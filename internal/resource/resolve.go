@@ -98,11 +98,13 @@ func (r *Registry) route(m method, name string, p *path, info *Info) (*Resource,
 	case hit.below != nil && hit.below.resource.Subresources.OtherPaths != OtherPathsPass:
 		return nil, hit.goesBeyond(p)
 	case hit.folded != "":
-		return nil, status.NoSuchPath("the path '%s' differs from the path of a resource only in the case of '%s'", short(p.raw), short(hit.folded))
+		return nil, status.NoSuchPath("the path '%s' differs from the path of a resource only in the case of '%s'",
+			short(p.raw), short(hit.folded))
 	case first == "api", first == "apis":
 		return r.kubernetes(m, p, info)
 	case len(first) <= len("apis") && (strings.EqualFold(first, "api") || strings.EqualFold(first, "apis")):
-		return nil, status.NoSuchPath("the path '%s' differs from the path of a resource only in the case of '%s'", short(p.raw), first)
+		return nil, status.NoSuchPath("the path '%s' differs from the path of a resource only in the case of '%s'",
+			short(p.raw), first)
 	case templated:
 		if err := p.strict(false); err != nil {
 			return nil, err
@@ -128,7 +130,8 @@ func (hit *match) goesBeyond(p *path) error {
 	if err := p.strict(false); err != nil {
 		return err
 	}
-	return status.NoSuchPath("the path '%s' goes beyond '%s', and '%s' has nothing there", short(p.raw), hit.below.template, hit.below.resource.GroupResource())
+	return status.NoSuchPath("the path '%s' goes beyond '%s', and '%s' has nothing there", short(p.raw),
+		hit.below.template, hit.below.resource.GroupResource())
 }
 
 // strict checks the form of a path of an API server against the template that it matches.
@@ -240,7 +243,8 @@ func (r *Registry) registered(m method, p *path, deeper bool, info *Info) (*Reso
 		return nil, status.NoSuchPath("'%s' is not served in version '%s'", info.GroupResource().String(), info.Version)
 	}
 	if deeper && !proxied {
-		return nil, status.NoSuchPath("the path '%s' has more segments than '%s' has subresources", short(p.raw), info.GroupResource().String())
+		return nil, status.NoSuchPath("the path '%s' has more segments than '%s' has subresources", short(p.raw),
+			info.GroupResource().String())
 	}
 	err := info.setVerb(m, res, info.Name != "")
 	if refusal, is := errors.AsType[*status.Error](err); is && refusal.ErrStatus.Code == http.StatusNotFound {
@@ -280,7 +284,8 @@ func (i *Info) checkForms(res *Resource) error {
 func (r *Resource) has(i *Info) error {
 	switch {
 	case !r.Namespaced && i.ObjectNamespace() != "":
-		return status.NoSuchPath("'%s' is not namespaced: its path must not contain '/namespaces/%s'", i.GroupResource().String(), i.Namespace)
+		return status.NoSuchPath("'%s' is not namespaced: its path must not contain '/namespaces/%s'",
+			i.GroupResource().String(), i.Namespace)
 	case r.Namespaced && i.Namespace == "" && i.Name != "":
 		return status.NoSuchPath("'%s' is namespaced: the path of an object must contain '/namespaces/' and its namespace", i.GroupResource().String())
 	}

@@ -12,14 +12,19 @@ import (
 func testRegistry(t testing.TB) *Registry {
 	t.Helper()
 	r, err := NewRegistry([]*Resource{
-		{Group: "lab.example.com", Version: "v1", Names: Names{Kind: "Widget", Plural: "widgets"}, Namespaced: true, Subresources: Subresources{Status: true, Scale: &Scaling{}}},
-		{Group: "lab.example.com", Version: "v1beta1", Names: Names{Kind: "Widget", Plural: "widgets"}, Namespaced: true, Subresources: Subresources{Status: true, Scale: &Scaling{}}},
+		{Group: "lab.example.com", Version: "v1", Names: Names{Kind: "Widget", Plural: "widgets"}, Namespaced: true,
+			Subresources: Subresources{Status: true, Scale: &Scaling{}}},
+		{Group: "lab.example.com", Version: "v1beta1", Names: Names{Kind: "Widget", Plural: "widgets"},
+			Namespaced: true, Subresources: Subresources{Status: true, Scale: &Scaling{}}},
 		{Group: "lab.example.com", Version: "v1", Names: Names{Kind: "Gizmo", Plural: "gizmos"}},
-		{Group: "shop.example.com", Version: "v2", Names: Names{Kind: "Order", Plural: "orders"}, Envelope: Bare, Subresources: Subresources{Status: true, Other: []string{"invoice"}},
-			Paths: []string{"/v2/orders", "/v2/orders/{name}"}},
-		{Group: "shop.example.com", Version: "v2", Names: Names{Kind: "Search", Plural: "searches"}, Envelope: Bare, Paths: []string{"/v2/orders/search"}},
-		{Group: "shop.example.com", Version: "v2", Names: Names{Kind: "Cart", Plural: "carts"}, Envelope: Bare, Namespaced: true,
-			Paths: []string{"/v2/carts", "/v2/tenants/{namespace}/carts", "/v2/tenants/{namespace}/carts/{name}"}},
+		{Group: "shop.example.com", Version: "v2", Names: Names{Kind: "Order", Plural: "orders"}, Envelope: Bare,
+			Subresources: Subresources{Status: true, Other: []string{"invoice"}},
+			Paths:        []string{"/v2/orders", "/v2/orders/{name}"}},
+		{Group: "shop.example.com", Version: "v2", Names: Names{Kind: "Search", Plural: "searches"}, Envelope: Bare,
+			Paths: []string{"/v2/orders/search"}},
+		{Group: "shop.example.com", Version: "v2", Names: Names{Kind: "Cart", Plural: "carts"}, Envelope: Bare,
+			Namespaced: true,
+			Paths:      []string{"/v2/carts", "/v2/tenants/{namespace}/carts", "/v2/tenants/{namespace}/carts/{name}"}},
 		{Group: "shop.example.com", Version: "v2", Names: Names{Kind: "Stock", Plural: "stocks"}, Namespaced: true,
 			Paths: []string{"/api/stock/{namespace}", "/api/stock/{namespace}/{name}"}},
 	})
@@ -44,16 +49,19 @@ const (
 func TestResolve(t *testing.T) {
 	r := testRegistry(t)
 	lab := func(verb Verb, resource, sub, ns, name string) Info {
-		return Info{Verb: verb, IsResource: true, APIPrefix: "apis", Group: "lab.example.com", Version: "v1", APIVersion: "lab.example.com/v1",
-			Resource: resource, Subresource: sub, Namespace: ns, Name: name}
+		return Info{Verb: verb, IsResource: true, APIPrefix: "apis", Group: "lab.example.com", Version: "v1",
+			APIVersion: "lab.example.com/v1",
+			Resource:   resource, Subresource: sub, Namespace: ns, Name: name}
 	}
 	core := func(verb Verb, resource, sub, ns, name string) Info {
-		return Info{Verb: verb, IsResource: true, APIPrefix: "api", Version: "v1", APIVersion: "v1", Resource: resource, Subresource: sub, Namespace: ns, Name: name}
+		return Info{Verb: verb, IsResource: true, APIPrefix: "api", Version: "v1", APIVersion: "v1", Resource: resource,
+			Subresource: sub, Namespace: ns, Name: name}
 	}
 	connect := func(i Info) Info { i.Connect = true; return i }
 	shop := func(verb Verb, resource, sub, ns, name string) Info {
-		return Info{Verb: verb, IsResource: true, Group: "shop.example.com", Version: "v2", APIVersion: "shop.example.com/v2",
-			Resource: resource, Subresource: sub, Namespace: ns, Name: name}
+		return Info{Verb: verb, IsResource: true, Group: "shop.example.com", Version: "v2",
+			APIVersion: "shop.example.com/v2",
+			Resource:   resource, Subresource: sub, Namespace: ns, Name: name}
 	}
 	options := func(i Info, o Options) Info { i.Options = o; return i }
 	tests := []struct {
@@ -62,38 +70,59 @@ func TestResolve(t *testing.T) {
 		resource       int
 	}{
 		// Kubernetes paths.
-		{"GET", "/apis/lab.example.com/v1/namespaces/team-a/widgets", lab(VerbList, "widgets", "", "team-a", ""), widgets},
-		{"HEAD", "/apis/lab.example.com/v1/namespaces/team-a/widgets", lab(VerbList, "widgets", "", "team-a", ""), widgets},
+		{"GET", "/apis/lab.example.com/v1/namespaces/team-a/widgets", lab(VerbList, "widgets", "", "team-a", ""),
+			widgets},
+		{"HEAD", "/apis/lab.example.com/v1/namespaces/team-a/widgets", lab(VerbList, "widgets", "", "team-a", ""),
+			widgets},
 		{"GET", "/apis/lab.example.com/v1/widgets", lab(VerbList, "widgets", "", "", ""), widgets},
-		{"GET", "/apis/lab.example.com/v1/widgets?watch=true", options(lab(VerbWatch, "widgets", "", "", ""), Options{Watch: true}), widgets},
+		{"GET", "/apis/lab.example.com/v1/widgets?watch=true",
+			options(lab(VerbWatch, "widgets", "", "", ""), Options{Watch: true}), widgets},
 		{"GET", "/apis/lab.example.com/v1/widgets?watch=0", lab(VerbList, "widgets", "", "", ""), widgets},
-		{"POST", "/apis/lab.example.com/v1/namespaces/team-a/widgets", lab(VerbCreate, "widgets", "", "team-a", ""), widgets},
-		{"DELETE", "/apis/lab.example.com/v1/namespaces/team-a/widgets", lab(VerbDeleteCollection, "widgets", "", "team-a", ""), widgets},
-		{"GET", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1", lab(VerbGet, "widgets", "", "team-a", "w1"), widgets},
-		{"GET", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1?watch=1", options(lab(VerbGet, "widgets", "", "team-a", "w1"), Options{Watch: true}), widgets},
-		{"HEAD", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1", lab(VerbGet, "widgets", "", "team-a", "w1"), widgets},
-		{"PUT", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1", lab(VerbUpdate, "widgets", "", "team-a", "w1"), widgets},
-		{"PATCH", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1", lab(VerbPatch, "widgets", "", "team-a", "w1"), widgets},
-		{"DELETE", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1", lab(VerbDelete, "widgets", "", "team-a", "w1"), widgets},
-		{"OPTIONS", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1", lab(VerbOptions, "widgets", "", "team-a", "w1"), widgets},
-		{"PUT", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1/status", lab(VerbUpdate, "widgets", "status", "team-a", "w1"), widgets},
-		{"GET", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1/scale", lab(VerbGet, "widgets", "scale", "team-a", "w1"), widgets},
+		{"POST", "/apis/lab.example.com/v1/namespaces/team-a/widgets", lab(VerbCreate, "widgets", "", "team-a", ""),
+			widgets},
+		{"DELETE", "/apis/lab.example.com/v1/namespaces/team-a/widgets",
+			lab(VerbDeleteCollection, "widgets", "", "team-a", ""), widgets},
+		{"GET", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1", lab(VerbGet, "widgets", "", "team-a", "w1"),
+			widgets},
+		{"GET", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1?watch=1",
+			options(lab(VerbGet, "widgets", "", "team-a", "w1"), Options{Watch: true}), widgets},
+		{"HEAD", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1", lab(VerbGet, "widgets", "", "team-a", "w1"),
+			widgets},
+		{"PUT", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1", lab(VerbUpdate, "widgets", "", "team-a", "w1"),
+			widgets},
+		{"PATCH", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1",
+			lab(VerbPatch, "widgets", "", "team-a", "w1"), widgets},
+		{"DELETE", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1",
+			lab(VerbDelete, "widgets", "", "team-a", "w1"), widgets},
+		{"OPTIONS", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1",
+			lab(VerbOptions, "widgets", "", "team-a", "w1"), widgets},
+		{"PUT", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1/status",
+			lab(VerbUpdate, "widgets", "status", "team-a", "w1"), widgets},
+		{"GET", "/apis/lab.example.com/v1/namespaces/team-a/widgets/w1/scale",
+			lab(VerbGet, "widgets", "scale", "team-a", "w1"), widgets},
 		{"GET", "/apis/lab.example.com/v1/gizmos/g1", lab(VerbGet, "gizmos", "", "", "g1"), gizmos},
-		{"GET", "/apis/lab.example.com/v1/gizmos/system:node%20a%C3%A4", lab(VerbGet, "gizmos", "", "", "system:node aä"), gizmos},
+		{"GET", "/apis/lab.example.com/v1/gizmos/system:node%20a%C3%A4",
+			lab(VerbGet, "gizmos", "", "", "system:node aä"), gizmos},
 
 		// Kubernetes paths that are in no policy file.
 		{"GET", "/api/v1/namespaces", core(VerbList, "namespaces", "", "", ""), none},
 		{"POST", "/api/v1/namespaces", core(VerbCreate, "namespaces", "", "", ""), none},
 		{"GET", "/api/v1/namespaces/team-a", core(VerbGet, "namespaces", "", "team-a", "team-a"), none},
 		{"PUT", "/api/v1/namespaces/team-a/status", core(VerbUpdate, "namespaces", "status", "team-a", "team-a"), none},
-		{"PUT", "/api/v1/namespaces/team-a/finalize", core(VerbUpdate, "namespaces", "finalize", "team-a", "team-a"), none},
+		{"PUT", "/api/v1/namespaces/team-a/finalize", core(VerbUpdate, "namespaces", "finalize", "team-a", "team-a"),
+			none},
 		{"GET", "/api/v1/namespaces/team-a/pods", core(VerbList, "pods", "", "team-a", ""), none},
-		{"GET", "/api/v1/namespaces/team-a/pods/p1/log?container=app&container=app", core(VerbGet, "pods", "log", "team-a", "p1"), none},
-		{"POST", "/api/v1/namespaces/team-a/pods/p1/eviction", core(VerbCreate, "pods", "eviction", "team-a", "p1"), none},
+		{"GET", "/api/v1/namespaces/team-a/pods/p1/log?container=app&container=app",
+			core(VerbGet, "pods", "log", "team-a", "p1"), none},
+		{"POST", "/api/v1/namespaces/team-a/pods/p1/eviction", core(VerbCreate, "pods", "eviction", "team-a", "p1"),
+			none},
 		{"DELETE", "/api/v1/nodes/n1/lease", core(VerbDelete, "nodes", "lease", "", "n1"), none},
-		{"GET", "/api/v1/namespaces/team-a/services/https:web:/proxy/", connect(core(VerbGet, "services", "proxy", "team-a", "https:web:")), none},
-		{"POST", "/api/v1/namespaces/team-a/services/web/proxy/a/b/c/d/e/f/g/h/i/j/k/l/m/n", connect(core(VerbCreate, "services", "proxy", "team-a", "web")), none},
-		{"GET", "/apis/apps/v1/deployments", Info{Verb: VerbList, IsResource: true, APIPrefix: "apis", Group: "apps", Version: "v1", APIVersion: "apps/v1", Resource: "deployments"}, none},
+		{"GET", "/api/v1/namespaces/team-a/services/https:web:/proxy/",
+			connect(core(VerbGet, "services", "proxy", "team-a", "https:web:")), none},
+		{"POST", "/api/v1/namespaces/team-a/services/web/proxy/a/b/c/d/e/f/g/h/i/j/k/l/m/n",
+			connect(core(VerbCreate, "services", "proxy", "team-a", "web")), none},
+		{"GET", "/apis/apps/v1/deployments", Info{Verb: VerbList, IsResource: true, APIPrefix: "apis", Group: "apps",
+			Version: "v1", APIVersion: "apps/v1", Resource: "deployments"}, none},
 
 		// Path templates.
 		{"GET", "/v2/orders", shop(VerbList, "orders", "", "", ""), orders},
@@ -128,10 +157,13 @@ func TestResolve(t *testing.T) {
 		{"PUT", "/v2/tenants", Info{Verb: VerbPut}, none},
 
 		// Options.
-		{"POST", "/v2/orders?fieldValidation=Strict&dryRun=All&timeout=1m30s&x=1&x=2", options(shop(VerbCreate, "orders", "", "", ""),
-			Options{FieldValidation: FieldValidationStrict, DryRun: true, Timeout: 90 * time.Second}), orders},
-		{"PATCH", "/v2/orders/o1?fieldValidation=Ignore", options(shop(VerbPatch, "orders", "", "", "o1"), Options{FieldValidation: FieldValidationIgnore}), orders},
-		{"PUT", "/v2/orders/o1?fieldValidation=Warn&", options(shop(VerbUpdate, "orders", "", "", "o1"), Options{FieldValidation: FieldValidationWarn}), orders},
+		{"POST", "/v2/orders?fieldValidation=Strict&dryRun=All&timeout=1m30s&x=1&x=2",
+			options(shop(VerbCreate, "orders", "", "", ""),
+				Options{FieldValidation: FieldValidationStrict, DryRun: true, Timeout: 90 * time.Second}), orders},
+		{"PATCH", "/v2/orders/o1?fieldValidation=Ignore",
+			options(shop(VerbPatch, "orders", "", "", "o1"), Options{FieldValidation: FieldValidationIgnore}), orders},
+		{"PUT", "/v2/orders/o1?fieldValidation=Warn&",
+			options(shop(VerbUpdate, "orders", "", "", "o1"), Options{FieldValidation: FieldValidationWarn}), orders},
 		{"PUT", "/v2/orders/o1?fieldValidation=", shop(VerbUpdate, "orders", "", "", "o1"), orders},
 		{"POST", "/v2/orders?fieldvalidation=Strict", shop(VerbCreate, "orders", "", "", ""), orders},
 		{"GET", "/v2/orders?fieldValidation=Sometimes&dryRun=Yes", shop(VerbList, "orders", "", "", ""), orders},
@@ -139,7 +171,8 @@ func TestResolve(t *testing.T) {
 		{"GET", "/v2/orders?timeout=-1s", shop(VerbList, "orders", "", "", ""), orders},
 		{"GET", "/apis/lab.example.com/v1/gizmos?timeout=-1s", lab(VerbList, "gizmos", "", "", ""), gizmos},
 		{"GET", "/search?q=100%&r=%zz;s=1", Info{Verb: VerbGet}, -1},
-		{"GET", "/apis/lab.example.com/v1/gizmos?timeout=%31s", options(lab(VerbList, "gizmos", "", "", ""), Options{Timeout: time.Second}), gizmos},
+		{"GET", "/apis/lab.example.com/v1/gizmos?timeout=%31s",
+			options(lab(VerbList, "gizmos", "", "", ""), Options{Timeout: time.Second}), gizmos},
 		{"GET", "/apis/lab.example.com/v1/gizmos?fieldSelector=metadata.name%3Dg1,a!=b&labelSelector=a+in+(b)", lab(VerbList, "gizmos", "", "", ""), gizmos},
 	}
 	for _, tt := range tests {
@@ -297,7 +330,8 @@ func TestResolveRefuses(t *testing.T) {
 		{"POST", "/x?a=1&_METHOD=DELETE", 400, "'_method'"},
 		{"POST", "/x?%5fmethod=DELETE", 400, "'_method'"},
 		{"POST", "/x?_m%65thod=DELETE", 400, "'_method'"},
-		{"POST", "/v2/orders?fieldValidation=Ignore&fieldValidation=Strict", 400, "'fieldValidation' may not be given more than once"},
+		{"POST", "/v2/orders?fieldValidation=Ignore&fieldValidation=Strict", 400,
+			"'fieldValidation' may not be given more than once"},
 		{"POST", "/v2/orders?dryRun=All&a=1&dryRun=All", 400, "'dryRun' may not be given more than once"},
 		{"POST", "/v2/orders?dryRu%6e=All", 400, "'dryRun' must be written without percent-encoding"},
 		{"GET", "/v2/orders?%77atch=true", 400, "'watch' must be written without percent-encoding"},
@@ -311,8 +345,10 @@ func TestResolveRefuses(t *testing.T) {
 		{"PATCH", "/v2/orders/o1?dryRun=", 422, `PatchOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: [""]: supported values: "All"`},
 		{"DELETE", "/v2/orders/o1?dryRun=all", 422, `DeleteOptions.meta.k8s.io "" is invalid: dryRun`},
 	}
-	for _, key := range []string{"fieldSelector", "labelSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch", "timeoutSeconds", "timeout",
-		"pretty", "force", "fieldManager", "propagationPolicy", "gracePeriodSeconds", "orphanDependents", "sendInitialEvents", "allowWatchBookmarks",
+	for _, key := range []string{"fieldSelector", "labelSelector", "limit", "continue", "resourceVersion",
+		"resourceVersionMatch", "timeoutSeconds", "timeout",
+		"pretty", "force", "fieldManager", "propagationPolicy", "gracePeriodSeconds", "orphanDependents",
+		"sendInitialEvents", "allowWatchBookmarks",
 		"shardSelector", "ignoreStoreReadErrorWithClusterBreakingPotential"} {
 		tests = append(tests, struct {
 			method, target string
@@ -331,7 +367,8 @@ func TestResolveRefuses(t *testing.T) {
 				t.Errorf("got %d %q, want %d with %q", s.Code, s.Message, tt.code, tt.message)
 			}
 			// The resource is known even if it lacks the method or the subresource.
-			own := s.Code == http.StatusMethodNotAllowed || s.Message == "name must be provided" || s.Code == http.StatusNotFound && info.Subresource != ""
+			own := s.Code == http.StatusMethodNotAllowed || s.Message == "name must be provided" ||
+				s.Code == http.StatusNotFound && info.Subresource != ""
 			if res != nil && !own {
 				t.Errorf("refused with %d %q, and yet resolved to %s", s.Code, s.Message, res.GroupResource())
 			}
@@ -398,7 +435,8 @@ func TestPluralNamespaces(t *testing.T) {
 	const inNamespaces, inNone = "/apis/bus.example.com/v1/", "/apis/cluster.example.com/v1/"
 	names := Names{Kind: "Namespace", Plural: "namespaces"}
 	r, err := NewRegistry([]*Resource{
-		{Group: "bus.example.com", Version: "v1", Names: names, Namespaced: true, Subresources: Subresources{Status: true}},
+		{Group: "bus.example.com", Version: "v1", Names: names, Namespaced: true,
+			Subresources: Subresources{Status: true}},
 		{Group: "cluster.example.com", Version: "v1", Names: names, Subresources: Subresources{Status: true}},
 	})
 	if err != nil {
@@ -423,7 +461,8 @@ func TestPluralNamespaces(t *testing.T) {
 			t.Errorf("%s: %v", target, err)
 			continue
 		}
-		if got := (wantOf(info)); got != [5]any{want.namespace, want.object, want.name, want.subresource, want.hasSegments} {
+		if got := (wantOf(info)); got != [5]any{want.namespace, want.object, want.name, want.subresource,
+			want.hasSegments} {
 			t.Errorf("%s: got %v, want %v", target, got, want)
 		}
 	}

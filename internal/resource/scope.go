@@ -15,8 +15,8 @@ type Scope struct {
 // A Target is a Gateway, a listener of one, a route or a rule of one, in the words of a Place. What is empty means all.
 type Target struct{ Gateway, Listener, Route, Rule string }
 
-// TargetOf returns the target of a reference, as objects of Gateway API have it; false if the kind is none of those that
-// have requests. The section is a listener or a rule.
+// TargetOf returns the target of a reference, as objects of Gateway API have it; false if the kind is none of those
+// that have requests. The section is a listener or a rule.
 func TargetOf(kind, namespace, name, section string) (Target, bool) {
 	switch kind {
 	case "Gateway":
@@ -36,8 +36,8 @@ type TargetRef struct {
 	SectionName string `json:"sectionName"`
 }
 
-// TargetsOf returns the targets of references. Those to kinds without requests are left out, which the definitions of kinds
-// with references refuse.
+// TargetsOf returns the targets of references. Those to kinds without requests are left out, which the definitions of
+// kinds with references refuse.
 func TargetsOf(refs []TargetRef) (all []Target) {
 	for _, r := range refs {
 		if t, is := TargetOf(r.Kind, r.Namespace, r.Name, r.SectionName); is {
@@ -66,8 +66,9 @@ func (t *Target) covers(p *Place) bool {
 // A Place is a route as scopes name it. A Host that is empty means all hosts.
 type Place struct {
 	Host, Upstream, Route string
-	// Rule is the name of a rule within Route, or its index. Gateway and Listener are by which requests come: the namespace
-	// and name of a Gateway or ListenerSet, and the name of a listener of it. They are empty for the configuration's own.
+	// Rule is the name of a rule within Route, or its index. Gateway and Listener are by which requests come: the
+	// namespace and name of a Gateway or ListenerSet, and the name of a listener of it. They are empty for the
+	// configuration's own.
 	Rule, Gateway, Listener string
 }
 
@@ -98,14 +99,15 @@ func (s *Scope) contains(other *Scope) bool {
 	if len(s.Hosts) == 0 {
 		return true
 	}
-	return len(other.Hosts) > 0 && !slices.ContainsFunc(other.Hosts, func(h string) bool { return !slices.Contains(s.Hosts, h) })
+	return len(other.Hosts) > 0 &&
+		!slices.ContainsFunc(other.Hosts, func(h string) bool { return !slices.Contains(s.Hosts, h) })
 }
 
 // equal reports whether two scopes mean the same routes by the same words.
 func (s *Scope) equal(other *Scope) bool { return s.contains(other) && other.contains(s) }
 
-// Within returns the registry of the resources and documented operations that a route is meant by. They keep their numbers. It is
-// an error if two of them are at the same path.
+// Within returns the registry of the resources and documented operations that a route is meant by. They keep their
+// numbers. It is an error if two of them are at the same path.
 func (r *Registry) Within(p *Place) (*Registry, error) {
 	return r.where(func(s *Scope) bool { return s.Covers(p) })
 }

@@ -6,7 +6,8 @@ import (
 )
 
 func users(group string, s Scope) *Resource {
-	return &Resource{Group: group, Version: "v1", Names: Names{Plural: "users", Kind: "User"}, Paths: []string{"/users", "/users/{name}"}, Envelope: Bare, Scope: s}
+	return &Resource{Group: group, Version: "v1", Names: Names{Plural: "users", Kind: "User"},
+		Paths: []string{"/users", "/users/{name}"}, Envelope: Bare, Scope: s}
 }
 
 // TestEqualPaths: two APIs may have the same paths unless some scope has to have both.
@@ -26,11 +27,14 @@ func TestEqualPaths(t *testing.T) {
 		{Scope{Upstream: "u"}, Scope{Route: "a"}, false}, // the routes decide
 		{Scope{Targets: []Target{{Gateway: "n/g"}}}, Scope{Targets: []Target{{Gateway: "n/g", Listener: "l"}}}, true},
 		{Scope{}, Scope{Targets: []Target{{Gateway: "n/g"}}}, true},
-		{Scope{Targets: []Target{{Gateway: "n/g", Listener: "l"}}}, Scope{Targets: []Target{{Gateway: "n/g", Listener: "m"}}}, false},
+		{Scope{Targets: []Target{{Gateway: "n/g", Listener: "l"}}},
+			Scope{Targets: []Target{{Gateway: "n/g", Listener: "m"}}}, false},
 		{Scope{Targets: []Target{{Route: "HTTPRoute/n/r"}}}, Scope{Targets: []Target{{Route: "HTTPRoute/n/s"}}}, false},
 	} {
 		_, err := NewRegistry([]*Resource{users("a.example.com", tt.a), users("b.example.com", tt.b)})
-		if tt.refused != (err != nil) || err != nil && !strings.Contains(err.Error(), "must not match the same requests as path '/users' of 'users.a.example.com'") {
+		if tt.refused != (err != nil) || err != nil &&
+			!strings.Contains(err.Error(),
+				"must not match the same requests as path '/users' of 'users.a.example.com'") {
 			t.Errorf("%+v and %+v: got %v", tt.a, tt.b, err)
 		}
 	}
@@ -39,7 +43,8 @@ func TestEqualPaths(t *testing.T) {
 // TestWithin: a route has the resources whose scopes cover it, and of the others it does not open what it does not
 // reach.
 func TestWithin(t *testing.T) {
-	r, err := NewRegistry([]*Resource{users("a.example.com", Scope{Route: "a"}), users("b.example.com", Scope{Upstream: "v"})})
+	r, err := NewRegistry([]*Resource{users("a.example.com", Scope{Route: "a"}),
+		users("b.example.com", Scope{Upstream: "v"})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +62,10 @@ func TestWithin(t *testing.T) {
 		{"a", View{Place{Upstream: "u", Route: "a"}, anyPath, anyPath}, "/users", "a.example.com", false},
 		{"b", View{Place{Upstream: "v"}, anyPath, anyPath}, "/users", "b.example.com", false},
 		{"neither", View{Place{Upstream: "u", Route: "c"}, anyPath, anyPath}, "/users", "", false},
-		{"neither, which the API has by other routes", View{Place{Upstream: "u", Route: "c"}, anyPath, nowhere}, "/x/../users", "", true},
-		{"neither, and not the same API", View{Place{Upstream: "u", Route: "c"}, nowhere, nowhere}, "/x/../users", "", false},
+		{"neither, which the API has by other routes", View{Place{Upstream: "u", Route: "c"}, anyPath, nowhere},
+			"/x/../users", "", true},
+		{"neither, and not the same API", View{Place{Upstream: "u", Route: "c"}, nowhere, nowhere}, "/x/../users", "",
+			false},
 	} {
 		info, res, err := NewPlain(r, NamedResources{}, tt.view).Resolve("GET", []byte(tt.path))
 		group := ""
@@ -88,7 +95,8 @@ func TestTargets(t *testing.T) {
 		{"GRPCRoute", "shop", "app", "", false},
 	} {
 		target, is := TargetOf(c.kind, c.namespace, c.name, c.section)
-		if s := (Scope{Targets: []Target{{Gateway: "x/y"}, target}}); !is || s.Covers(&place) != c.covers || s.Covers(&Place{}) {
+		if s := (Scope{Targets: []Target{{Gateway: "x/y"}, target}}); !is || s.Covers(&place) != c.covers ||
+			s.Covers(&Place{}) {
 			t.Errorf("%+v covers the route: %v", c, !c.covers)
 		}
 	}

@@ -13,8 +13,8 @@ type Slashes struct {
 	AreEncoded bool
 }
 
-// TrailingSlash says what a described path is that has a slash at the end and is described without one, and the other way
-// around.
+// TrailingSlash says what a described path is that has a slash at the end and is described without one, and the other
+// way around.
 type TrailingSlash uint8
 
 // The values.
@@ -109,8 +109,8 @@ func (e *endpoint) spelled(p *path) error {
 	return p.spelled()
 }
 
-// checkValues refuses values of variables that a server could read as more than a value: with segments that mean another
-// path, and what is encoded twice. Only segments that variables match are encoded.
+// checkValues refuses values of variables that a server could read as more than a value: with segments that mean
+// another path, and what is encoded twice. Only segments that variables match are encoded.
 func (p *path) checkValues() error {
 	for _, s := range p.segments[:min(p.n, maxSegments)] {
 		if strings.IndexByte(s, '%') < 0 {
@@ -122,7 +122,8 @@ func (p *path) checkValues() error {
 				continue
 			}
 			if _, ok := unhex(value, i); ok {
-				return status.BadRequest("the request path must not be encoded twice: '%s' would be decoded again", short(s))
+				return status.BadRequest("the request path must not be encoded twice: '%s' would be decoded again",
+					short(s))
 			}
 		}
 		if !hasSafeSegments(value) {

@@ -109,8 +109,8 @@ const maxDecodings = 4
 // anyOther stands for all methods that no verb has.
 const anyOther = "*"
 
-// match reports whether some server could read a path as one that is described for any of the methods, or for another one that
-// no verb has.
+// match reports whether some server could read a path as one that is described for any of the methods, or for another
+// one that no verb has.
 func (s *spellings) match(raw string, methods MethodSet, other string) bool {
 	if !s.any {
 		return false
@@ -129,7 +129,8 @@ func (s *spellings) match(raw string, methods MethodSet, other string) bool {
 	}
 	return w.decodings(&s.root, raw, func(s string) string { return s }) ||
 		w.decodings(&s.root, raw, readings.WithoutParameters) ||
-		w.decodings(&s.root, raw, func(s string) string { return readings.WithoutParameters(strings.ReplaceAll(s, `\`, "/")) })
+		w.decodings(&s.root, raw,
+			func(s string) string { return readings.WithoutParameters(strings.ReplaceAll(s, `\`, "/")) })
 }
 
 // decodings tries the path decoded as often as it can be, each time after something else was done to it.
@@ -191,8 +192,8 @@ func (w *walker) readings(root *spelling, text string) bool {
 	return false
 }
 
-// behindHost returns what follows the host in a path that is a URL without a scheme to some servers, because it begins with two
-// slashes or backslashes.
+// behindHost returns what follows the host in a path that is a URL without a scheme to some servers, because it begins
+// with two slashes or backslashes.
 func behindHost(text string) (path string, isURL bool) {
 	const separators = `/\`
 	if len(text) < 2 || strings.IndexByte(separators, text[1]) < 0 {
@@ -247,13 +248,15 @@ func (w *walker) walk(i int) bool {
 	}
 	at := w.stack[len(w.stack)-1]
 	if i == len(w.segments) {
-		return at.end&w.methods != 0 || len(at.others) > 0 && (w.other == anyOther || slices.Contains(at.others, w.other))
+		return at.end&w.methods != 0 || len(at.others) > 0 &&
+			(w.other == anyOther || slices.Contains(at.others, w.other))
 	}
 	if at.below && !w.isNothing(i) {
 		return true
 	}
 	s, isLast := w.segments[i], !w.isOrdinary || i == len(w.segments)-1
-	if (isCut(s) || isLast && isOnlyExtension(s) || len(w.stack) == 1 && isScript(s)) && w.walk(i+1) || isParent(s) && w.walkParent(i) {
+	if (isCut(s) || isLast && isOnlyExtension(s) || len(w.stack) == 1 && isScript(s)) && w.walk(i+1) || isParent(s) &&
+		w.walkParent(i) {
 		return true
 	}
 	for k := range at.plain {

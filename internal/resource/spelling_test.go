@@ -27,7 +27,9 @@ var servers = map[string]func(string) string{
 	"nginx": func(p string) string { // merge_slashes on; locations are matched after decoding
 		return pathpkg.Clean(mergeSlashes(decoded(p, 1)))
 	},
-	"nginx before a server that decodes again": func(p string) string { return pathpkg.Clean(mergeSlashes(decoded(p, 2))) },
+	"nginx before a server that decodes again": func(p string) string {
+		return pathpkg.Clean(mergeSlashes(decoded(p, 2)))
+	},
 	"Node, WHATWG URL": func(p string) string { // dots also encoded, '\' is '/'
 		p = strings.NewReplacer(`\`, "/", "%2e", ".", "%2E", ".").Replace(p)
 		return pathpkg.Clean(p)
@@ -35,7 +37,8 @@ var servers = map[string]func(string) string{
 	"Express": func(p string) string { // neither case nor a slash at the end counts; parameters are decoded
 		return strings.TrimSuffix(strings.ToLower(decoded(strings.ReplaceAll(p, "//", "/"), 1)), "/")
 	},
-	"WSGI (Django, Flask)": func(p string) string { // PATH_INFO is decoded; '$' of regular expressions lets a newline follow
+	"WSGI (Django, Flask)": func(p string) string {
+		// PATH_INFO is decoded; '$' of regular expressions lets a newline follow
 		return strings.TrimSuffix(strings.TrimSuffix(mergeSlashes(decoded(p, 1)), "\n"), "/")
 	},
 	"Rails": func(p string) string { // Journey: slashes merged, none at the end, encoding in upper case, (.:format)
@@ -46,7 +49,8 @@ var servers = map[string]func(string) string{
 		p, _, _ = strings.Cut(decoded(p, 1), "?")
 		return strings.TrimSuffix(p, "/")
 	},
-	"Tomcat and Spring": func(p string) string { // ';name=value' is cut before decoding, suffix patterns, a slash at the end
+	"Tomcat and Spring": func(p string) string {
+		// ';name=value' is cut before decoding, suffix patterns, a slash at the end
 		p = pathParameters.ReplaceAllString(strings.ReplaceAll(p, `\`, "/"), "")
 		p = strings.TrimSuffix(pathpkg.Clean(mergeSlashes(decoded(p, 1))), "/")
 		return suffixPattern.ReplaceAllString(p, "")
@@ -55,7 +59,8 @@ var servers = map[string]func(string) string{
 		return pathpkg.Clean(pathParameters.ReplaceAllString(decoded(p, 1), ""))
 	},
 	"IIS": func(p string) string { // case, blanks and dots at the end, '\', double decoding, %uXXXX
-		p = strings.ToLower(strings.ReplaceAll(readings.Decode(readings.Decode(p, readings.Everything), readings.Everything), `\`, "/"))
+		p = strings.ToLower(strings.ReplaceAll(readings.Decode(readings.Decode(p, readings.Everything),
+			readings.Everything), `\`, "/"))
 		parts := strings.Split(pathpkg.Clean(mergeSlashes(p)), "/")
 		for i := range parts {
 			parts[i] = strings.TrimRight(parts[i], " .")
@@ -83,7 +88,8 @@ func decoded(p string, times int) string {
 
 func mergeSlashes(p string) string { return slashes.ReplaceAllString(p, "/") }
 
-// describedPaths are templates as regular expressions. Below a collection whose other paths are denied all is described.
+// describedPaths are templates as regular expressions. Below a collection whose other paths are denied all is
+// described.
 var describedPaths = regexp.MustCompile(`^(/shop/search|/shop/users/[^/]+/ban|/v3/kv/put|/vault/secrets(/.*)?|/shop/users|/shop/users/[^/]+|/shop/users/[^/]+/status|/v1\.2/reports/|/v1\.2/reports|` +
 	`/apis/apps/[^/]+/deployments|/apis/apps/[^/]+/namespaces/[^/]+/deployments(/[^/]+(/[^/]+)?)?|/apis/apps/[^/]+/deployments/[^/]+)$`)
 
@@ -93,20 +99,27 @@ var postedPaths = regexp.MustCompile(`^(/shop/search|/shop/users/[^/]+/ban|/vaul
 
 func spelledAPI(t testing.TB) *Plain {
 	operation := func(plural, name string, verb Verb, path string) *Resource {
-		return &Resource{Group: "shop", Version: "v1", Names: Names{Kind: "Kind", Plural: plural}, Envelope: Bare, Paths: []string{path},
+		return &Resource{Group: "shop", Version: "v1", Names: Names{Kind: "Kind", Plural: plural}, Envelope: Bare,
+			Paths:     []string{path},
 			Operation: &Operation{Subresource: name, Method: "POST", Verb: verb}}
 	}
 	r, err := NewRegistry([]*Resource{
-		{Group: "shop", Version: "v1", Names: Names{Kind: "User", Plural: "users"}, Envelope: Bare, Subresources: Subresources{Status: true}, Paths: []string{"/shop/users", "/shop/users/{name}"}},
-		{Group: "shop", Version: "v1", Names: Names{Kind: "Report", Plural: "reports"}, Envelope: Bare, Paths: []string{"/v1.2/reports/"}},
-		{Group: "shop", Version: "v1", Names: Names{Kind: "Secret", Plural: "secrets"}, Envelope: Bare, Subresources: Subresources{OtherPaths: OtherPathsDeny}, Paths: []string{"/vault/secrets", "/vault/secrets/{name}"}},
-		operation("users", "search", VerbCreate, "/shop/search"), operation("users", "ban", VerbCreate, "/shop/users/{name}/ban"),
+		{Group: "shop", Version: "v1", Names: Names{Kind: "User", Plural: "users"}, Envelope: Bare,
+			Subresources: Subresources{Status: true}, Paths: []string{"/shop/users", "/shop/users/{name}"}},
+		{Group: "shop", Version: "v1", Names: Names{Kind: "Report", Plural: "reports"}, Envelope: Bare,
+			Paths: []string{"/v1.2/reports/"}},
+		{Group: "shop", Version: "v1", Names: Names{Kind: "Secret", Plural: "secrets"}, Envelope: Bare,
+			Subresources: Subresources{OtherPaths: OtherPathsDeny},
+			Paths:        []string{"/vault/secrets", "/vault/secrets/{name}"}},
+		operation("users", "search", VerbCreate, "/shop/search"),
+		operation("users", "ban", VerbCreate, "/shop/users/{name}/ban"),
 		operation("users", "stop", VerbCreate, "/shop/users/stop"), operation("kv", "", VerbUpdate, "/v3/kv/put"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewPlain(r, NamedResources{Resources: []schema.GroupResource{{Group: "apps", Resource: "deployments"}}}, View{LeadsTo: anyPath, Reaches: anyPath})
+	return NewPlain(r, NamedResources{Resources: []schema.GroupResource{{Group: "apps", Resource: "deployments"}}},
+		View{LeadsTo: anyPath, Reaches: anyPath})
 }
 
 // spell changes how a path is spelled, at one place.
@@ -131,7 +144,8 @@ func spell(r *rand.Rand, p string) string {
 	case 4:
 		return insert(";", ";a=b", ";jsessionid=1", "%3B")
 	case 5:
-		return p + []string{"/", ".json", ".xml", "%20", ".", "%00", "%00.png", "%0A", "%0a", "%3F", "%23", "%09", ".json/", "//"}[r.IntN(14)]
+		return p + []string{"/", ".json", ".xml", "%20", ".", "%00", "%00.png", "%0A", "%0a", "%3F", "%23", "%09",
+			".json/", "//"}[r.IntN(14)]
 	case 6:
 		return insert("%20", "%00", "%C2%AD", "%E2%80%8B", "%EF%BB%BF")
 	case 7:
@@ -145,8 +159,10 @@ func hexOf(n byte) byte { return "0123456789ABCDEF"[n] }
 // No spelling of a described path passes as undescribed, whichever server reads it.
 func TestSpellings(t *testing.T) {
 	api := spelledAPI(t)
-	described := []string{"/shop/users", "/shop/users/5", "/shop/users/5/status", "/v1.2/reports/", "/apis/apps/v1/deployments", "/apis/apps/v1/namespaces/x/deployments/y",
-		"/shop/search", "/shop/users/stop", "/shop/users/5/ban", "/v3/kv/put", "/vault/secrets", "/vault/secrets/5", "/vault/secrets/5/versions/2"}
+	described := []string{"/shop/users", "/shop/users/5", "/shop/users/5/status", "/v1.2/reports/",
+		"/apis/apps/v1/deployments", "/apis/apps/v1/namespaces/x/deployments/y",
+		"/shop/search", "/shop/users/stop", "/shop/users/5/ban", "/v3/kv/put", "/vault/secrets", "/vault/secrets/5",
+		"/vault/secrets/5/versions/2"}
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	reached := map[string]int{}
@@ -223,8 +239,10 @@ func FuzzSpelling(f *testing.F) {
 // A path with a slash at the end, or without the one that it is described with, is the described one.
 func TestSlashAtTheEnd(t *testing.T) {
 	api := spelledAPI(t)
-	for _, target := range []string{"/shop/users/", "/shop/users", "/shop/users/5/", "/v1.2/reports", "/v1.2/reports/", "/shop/users/5/status/"} {
-		if info, r, err := api.Resolve("GET", []byte(target)); err != nil || r == nil || !info.IsResource || info.Path != target {
+	for _, target := range []string{"/shop/users/", "/shop/users", "/shop/users/5/", "/v1.2/reports", "/v1.2/reports/",
+		"/shop/users/5/status/"} {
+		if info, r, err := api.Resolve("GET", []byte(target)); err != nil || r == nil || !info.IsResource ||
+			info.Path != target {
 			t.Errorf("%s: got %+v, %v, %v", target, info, r, err)
 		}
 	}
@@ -234,10 +252,14 @@ func TestSlashAtTheEnd(t *testing.T) {
 func TestUndescribed(t *testing.T) {
 	api := spelledAPI(t)
 	for _, target := range []string{
-		"/", "/shop", "/shop/", "/shop/user", "/shop/users/5/activate", "/shop/users/5/activate/", "/api", "/api/v1/query_range", "/api/v1.2/x",
-		"/apis", "/apis/apps/v1", "/api/v1/user/repos", "/API/v1/x", "/a%2Fb", "/a;b", "//", "/x//y", "/x/../y", "/.well-known/x", "/é", "/%", "/%zz",
-		"/shop/customers/../orders", "/v1.2/", "/v1.2/report", "/x?_method=DELETE&;&%zz", "/api/collections/_superusers/auth-with-password",
-		"/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/u/v/w", "/shop/users/5/status/history", "/apis/apps/v1/statefulsets/x",
+		"/", "/shop", "/shop/", "/shop/user", "/shop/users/5/activate", "/shop/users/5/activate/", "/api",
+		"/api/v1/query_range", "/api/v1.2/x",
+		"/apis", "/apis/apps/v1", "/api/v1/user/repos", "/API/v1/x", "/a%2Fb", "/a;b", "//", "/x//y", "/x/../y",
+		"/.well-known/x", "/é", "/%", "/%zz",
+		"/shop/customers/../orders", "/v1.2/", "/v1.2/report", "/x?_method=DELETE&;&%zz",
+		"/api/collections/_superusers/auth-with-password",
+		"/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/u/v/w", "/shop/users/5/status/history",
+		"/apis/apps/v1/statefulsets/x",
 	} {
 		for _, method := range []string{"GET", "POST", "PURGE", "OPTIONS"} {
 			info, r, err := api.Resolve(method, []byte(target))
@@ -246,7 +268,8 @@ func TestUndescribed(t *testing.T) {
 			if verb == VerbOther {
 				other = method
 			}
-			if want := (Info{Verb: verb, OtherMethod: other, IsUndescribed: true, Path: path, Query: query}); err != nil || r != nil || info != want || info.VerbName() != strings.ToLower(method) {
+			if want := (Info{Verb: verb, OtherMethod: other, IsUndescribed: true, Path: path,
+				Query: query}); err != nil || r != nil || info != want || info.VerbName() != strings.ToLower(method) {
 				t.Errorf("%s %s: %+v, %v, %v, want %+v", method, target, info, r, err, want)
 			}
 		}

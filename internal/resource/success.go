@@ -7,8 +7,8 @@ type Success struct {
 	Templates []string
 	// Codes are the status codes that the document declares for it, in its order.
 	Codes []int
-	// Media is the media type of the answer, and Body an answer of it: an example of the document, or one that is made of the
-	// schema. Both are empty if the answer has no body, or none that can be made.
+	// Media is the media type of the answer, and Body an answer of it: an example of the document, or one that is made
+	// of the schema. Both are empty if the answer has no body, or none that can be made.
 	Media string
 	Body  []byte
 }

@@ -154,14 +154,16 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	var p path
 	// The braces are not allowed in a path; everything else must have the same form as the requests
 	// that it is to match.
-	if err := p.scan(withoutBraces(template)); err != nil || p.disguised != "" || p.hasSlash || p.matrix != 0 || strings.Contains(template, "%") {
+	if err := p.scan(withoutBraces(template)); err != nil || p.disguised != "" || p.hasSlash || p.matrix != 0 ||
+		strings.Contains(template, "%") {
 		return nil, nil, fmt.Errorf("path '%s' must be plain segments or variables such as '{namespace}' and '{name}', each after a '/'", template)
 	}
 	if p.n == 0 || p.n > maxSegments-2 {
 		return nil, nil, fmt.Errorf("path '%s' must have between 1 and %d segments", template, maxSegments-2)
 	}
 	end := &endpoint{
-		template: template, route: r.RouteOf(template), resource: r, name: -1, namespace: -1, isItem: r.hasItem(template), trailing: p.trailing,
+		template: template, route: r.RouteOf(template), resource: r, name: -1, namespace: -1,
+		isItem: r.hasItem(template), trailing: p.trailing,
 		slashes: r.Slashes,
 	}
 	if r.Operation != nil {
@@ -192,7 +194,8 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	}
 	switch {
 	case end.namespace >= 0 && !r.Namespaced:
-		return nil, nil, fmt.Errorf("path '%s' must not contain '{namespace}': the resource is not namespaced", template)
+		return nil, nil, fmt.Errorf("path '%s' must not contain '{namespace}': the resource is not namespaced",
+			template)
 	case end.namespace < 0 && end.isItem && r.Namespaced:
 		return nil, nil, fmt.Errorf("path '%s' must contain '{namespace}': the resource is namespaced", template)
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/octets"
 )
 
-// isUndescribed reports whether a path parts from all paths that files have at one of its segments, and has no segment that leads
-// back, whatever server reads it. This is the quick answer for most paths that no file describes. False leaves it open.
+// isUndescribed reports whether a path parts from all paths that files have at one of its segments, and has no segment
+// that leads back, whatever server reads it. This is the quick answer for most paths that no file describes. False
+// leaves it open.
 func (s *spellings) isUndescribed(raw string) bool {
 	if !strings.HasPrefix(raw, "/") {
 		return false
@@ -40,8 +41,8 @@ func (s *spellings) isUndescribed(raw string) bool {
 	}
 }
 
-// goesOn reports whether no server could go back from the rest of a path to the segments before it: it has no '..', and no
-// character of which some server could make one.
+// goesOn reports whether no server could go back from the rest of a path to the segments before it: it has no '..', and
+// no character of which some server could make one.
 func goesOn(rest string) bool {
 	i := 0
 	for i+8 <= len(rest) {
@@ -72,7 +73,8 @@ func goesOnAt(rest string, i int) bool {
 	}
 }
 
-// cutOrdinary returns where the segment ends that starts there, at the latest before what servers read in different ways.
+// cutOrdinary returns where the segment ends that starts there, at the latest before what servers read in different
+// ways.
 func cutOrdinary(raw string, start int) (end int, hasDot bool) {
 	for end = start; ; end++ {
 		for end < len(raw) && undotted[raw[end]] {
@@ -85,8 +87,8 @@ func cutOrdinary(raw string, start int) (end int, hasDot bool) {
 	}
 }
 
-// to returns the node behind a plain segment, whatever its case; nil if there is none. The segment has no character outside
-// ASCII.
+// to returns the node behind a plain segment, whatever its case; nil if there is none. The segment has no character
+// outside ASCII.
 func (n *spelling) to(segment string) *spelling {
 	for i := range n.plain {
 		if e := &n.plain[i]; len(e.segment) == len(segment) && strings.EqualFold(e.segment, segment) {

@@ -46,7 +46,8 @@ func TestVerbsAreKubernetes(t *testing.T) {
 				}
 			}
 			if got := verbOf(method, "/healthz", ""); got != methodOf(method).verbs().path.String() {
-				t.Errorf("%s of no resource is '%s' to Kubernetes, not '%s'", method, got, methodOf(method).verbs().path)
+				t.Errorf("%s of no resource is '%s' to Kubernetes, not '%s'", method, got,
+					methodOf(method).verbs().path)
 			}
 		}
 	}
@@ -68,11 +69,13 @@ func TestVerbsAreWhole(t *testing.T) {
 		case !v.OfResource() && (row.operation != 0 || row.hasBody || row.selects || row.everywhere || row.part):
 			t.Errorf("%s is none of a resource, and has an operation, a body or objects", v)
 		}
-		if row.variant != VerbOther && (verbs[row.variant].object != row.object || verbs[row.variant].collection != row.collection) {
+		if row.variant != VerbOther &&
+			(verbs[row.variant].object != row.object || verbs[row.variant].collection != row.collection) {
 			t.Errorf("%s is no variant of %s", v, row.variant)
 		}
 	}
-	if VerbOther.OfResource() || VerbOther.Operation() != 0 || VerbOther.String() != "" || VerbOther.Method() != "" || VerbOther.Documented() != VerbOther {
+	if VerbOther.OfResource() || VerbOther.Operation() != 0 || VerbOther.String() != "" || VerbOther.Method() != "" ||
+		VerbOther.Documented() != VerbOther {
 		t.Error("VerbOther says something")
 	}
 }
@@ -84,7 +87,8 @@ func TestMethodsHaveVerbs(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "get", "TRACE", "PURGE", "CONNECT"} {
-		if m := methodOf(name); m != methodOther || VerbOf(name, true) != VerbOther || VerbOf(name, false) != VerbOther {
+		if m := methodOf(name); m != methodOther || VerbOf(name, true) != VerbOther ||
+			VerbOf(name, false) != VerbOther {
 			t.Errorf("'%s' is a method: %d", name, m)
 		}
 	}
@@ -93,8 +97,10 @@ func TestMethodsHaveVerbs(t *testing.T) {
 		ofObject bool
 		want     Verb
 	}{
-		{"GET", true, VerbGet}, {"GET", false, VerbList}, {"HEAD", true, VerbOther}, {"POST", false, VerbCreate}, {"POST", true, VerbCreate},
-		{"PUT", true, VerbUpdate}, {"PATCH", true, VerbPatch}, {"DELETE", true, VerbDelete}, {"DELETE", false, VerbDeleteCollection},
+		{"GET", true, VerbGet}, {"GET", false, VerbList}, {"HEAD", true, VerbOther}, {"POST", false, VerbCreate},
+		{"POST", true, VerbCreate},
+		{"PUT", true, VerbUpdate}, {"PATCH", true, VerbPatch}, {"DELETE", true, VerbDelete},
+		{"DELETE", false, VerbDeleteCollection},
 		{"OPTIONS", true, VerbOther},
 	} {
 		if got := VerbOf(c.method, c.ofObject); got != c.want {
@@ -131,7 +137,8 @@ func TestVerbSet(t *testing.T) {
 // TestOperationsOfVerbs: what kube-apiserver's handlers admit the requests of each verb as.
 func TestOperationsOfVerbs(t *testing.T) {
 	want := map[Verb]string{
-		VerbCreate: "CREATE", VerbUpdate: "UPDATE", VerbPatch: "UPDATE", VerbDelete: "DELETE", VerbDeleteCollection: "DELETE",
+		VerbCreate: "CREATE", VerbUpdate: "UPDATE", VerbPatch: "UPDATE", VerbDelete: "DELETE",
+		VerbDeleteCollection: "DELETE",
 	}
 	for v := range Verbs {
 		if o := v.Operation(); o != 0 && o.String() != want[v] || o == 0 && want[v] != "" {

@@ -50,22 +50,28 @@ var forms = []*form{
 	{pattern: words(`(?:should|shall)\s+(` + demanded + `)`), with: "must $1", problem: wantMust},
 	{pattern: words(`(?:needs|has|ought)\s+to\s+be`), with: "must be", problem: wantMust},
 
-	{pattern: words(`(?:cannot|can not|can't|can’t)\s+(` + formats + `)`), with: "must not $1", problem: wantMustNot, not: persons},
-	{pattern: words(`(?:cannot|can not|can't|can’t)\s+(` + behaviours + `)`), with: "may not $1", problem: wantMayNot, not: persons},
+	{pattern: words(`(?:cannot|can not|can't|can’t)\s+(` + formats + `)`), with: "must not $1", problem: wantMustNot,
+		not: persons},
+	{pattern: words(`(?:cannot|can not|can't|can’t)\s+(` + behaviours + `)`), with: "may not $1", problem: wantMayNot,
+		not: persons},
 
 	{pattern: words(`be\s+(?:greater|larger|bigger|higher|more)\s+(?:than\s+)?or\s+equals?(?:\s+to|\s+than)?\s+` + amount),
 		with: "be greater than or equal to $1", problem: wantWords, isClause: true, endsIt: true},
 	{pattern: words(`be\s+(?:less|smaller|lower)\s+(?:than\s+)?or\s+equals?(?:\s+to|\s+than)?\s+` + amount),
 		with: "be less than or equal to $1", problem: wantWords, isClause: true, endsIt: true},
-	{pattern: words(`be\s+(?:larger|bigger|higher|more)\s+than\s+` + amount), with: "be greater than $1", problem: wantWords, isClause: true, endsIt: true},
-	{pattern: words(`be\s+(?:smaller|lower)\s+than\s+` + amount), with: "be less than $1", problem: wantWords, isClause: true, endsIt: true},
+	{pattern: words(`be\s+(?:larger|bigger|higher|more)\s+than\s+` + amount), with: "be greater than $1",
+		problem: wantWords, isClause: true, endsIt: true},
+	{pattern: words(`be\s+(?:smaller|lower)\s+than\s+` + amount), with: "be less than $1", problem: wantWords,
+		isClause: true, endsIt: true},
 
-	symbol(`>=|≥`, "greater than or equal to"), symbol(`<=|≤`, "less than or equal to"), symbol(`>`, "greater than"), symbol(`<`, "less than"),
-	bare(`>=|≥`, "greater than or equal to"), bare(`<=|≤`, "less than or equal to"), bare(`>`, "greater than"), bare(`<`, "less than"),
+	symbol(`>=|≥`, "greater than or equal to"), symbol(`<=|≤`, "less than or equal to"), symbol(`>`, "greater than"),
+	symbol(`<`, "less than"),
+	bare(`>=|≥`, "greater than or equal to"), bare(`<=|≤`, "less than or equal to"), bare(`>`, "greater than"),
+	bare(`<`, "less than"),
 }
 
-// cues are parts of texts that are reworded, in lower case: each form has one of them, and so have literals in quotes that
-// are not single.
+// cues are parts of texts that are reworded, in lower case: each form has one of them, and so have literals in quotes
+// that are not single.
 var cues = []string{"should", "shall", "needs", "has", "ought", "can", "equal", "than", "<", ">", `"`}
 
 // hasCue reports whether a text may be reworded. It is looked at before the patterns, which take longer.

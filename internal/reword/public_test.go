@@ -23,8 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/public.txt")
 
-// TestPublicMessages: of the messages in public definitions and policies exactly the ones in testdata/public.txt are reworded,
-// and each as it says there. A person has read the file: a message is named by its hash, with what is replaced and by what.
+// TestPublicMessages: of the messages in public definitions and policies exactly the ones in testdata/public.txt are
+// reworded, and each as it says there. A person has read the file: a message is named by its hash, with what is
+// replaced and by what.
 func TestPublicMessages(t *testing.T) {
 	messages := publicMessages(t)
 	if len(messages) < 300 {
@@ -65,7 +66,8 @@ func difference(a, b string) (string, string) {
 	return strings.Join(x, " "), strings.Join(y, " ")
 }
 
-// publicMessages returns the messages of definitions and policies that others have published, each with where it is from.
+// publicMessages returns the messages of definitions and policies that others have published, each with where it is
+// from.
 func publicMessages(t *testing.T) map[string]string {
 	t.Helper()
 	dir := os.Getenv("SUITES_DIR")
@@ -146,7 +148,8 @@ func walk(n *yaml.Node, from string, found map[string]string) {
 			(n.Content[i-1].Value == "x-kubernetes-validations" || n.Content[i-1].Value == "validations") {
 			for _, rule := range c.Content {
 				for j := 0; j+1 < len(rule.Content); j += 2 {
-					if text := strings.TrimSpace(rule.Content[j+1].Value); rule.Content[j].Value == "message" && text != "" {
+					if text := strings.TrimSpace(rule.Content[j+1].Value); rule.Content[j].Value == "message" &&
+						text != "" {
 						found[text] = from
 					}
 				}

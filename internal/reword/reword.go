@@ -52,7 +52,8 @@ func (f *form) replace(text string, report func(found string)) string {
 	last := 0
 	code := quoted(text)
 	for _, at := range f.pattern.FindAllStringSubmatchIndex(text, -1) {
-		if code.has(at[0]) || !f.isClause && isCondition(text[:at[0]]) || f.hasOther(text[:at[0]]) || f.endsIt && !end.MatchString(text[at[1]:]) {
+		if code.has(at[0]) || !f.isClause && isCondition(text[:at[0]]) || f.hasOther(text[:at[0]]) || f.endsIt &&
+			!end.MatchString(text[at[1]:]) {
 			continue
 		}
 		found, with := text[at[0]:at[1]], f.expand(text, at)

@@ -24,11 +24,13 @@ func TestForms(t *testing.T) {
 		{"Should be set; should match", "Must be set; must match", must + "'should be'; " + must + "'should match'"},
 		{"name has to be lower case", "name must be lower case", must + "'has to be'"},
 		{"cannot be empty", "must not be empty", mustNot + "'cannot be empty'"},
-		{"A reservation can't be shorter than 30 minutes", "A reservation must not be shorter than 30 minutes", mustNot + "'can't be shorter than'"},
+		{"A reservation can't be shorter than 30 minutes", "A reservation must not be shorter than 30 minutes",
+			mustNot + "'can't be shorter than'"},
 		{"the total cannot exceed 10", "the total must not exceed 10", mustNot + "'cannot exceed'"},
 		{"region can not be changed once set", "region may not be changed once set", mayNot + "'can not be changed'"},
 		{"must be bigger or equal to 4", "must be greater than or equal to 4", inWords + "'be bigger or equal to 4'"},
-		{"must be more than or equals 4, inclusive", "must be greater than or equal to 4, inclusive", inWords + "'be more than or equals 4'"},
+		{"must be more than or equals 4, inclusive", "must be greater than or equal to 4, inclusive",
+			inWords + "'be more than or equals 4'"},
 		{"must be smaller or equal to 4.", "must be less than or equal to 4.", inWords + "'be smaller or equal to 4'"},
 		{"must be larger than 3", "must be greater than 3", inWords + "'be larger than 3'"},
 		{"must be more than 3", "must be greater than 3", inWords + "'be more than 3'"},
@@ -125,7 +127,8 @@ func FuzzMessage(f *testing.F) {
 // FuzzCues: a text without a cue is never reworded.
 func FuzzCues(f *testing.F) {
 	for _, text := range []string{
-		"must be small", "cannot be changed", "Should be >= 5", "needs to be set", "ought\tto be", "must be higher than 5", "be larger or equals 3", "replicas≥1",
+		"must be small", "cannot be changed", "Should be >= 5", "needs to be set", "ought\tto be",
+		"must be higher than 5", "be larger or equals 3", "replicas≥1",
 		`must be "a"`, "\u017fhould be set", "can't be empty", "be lower or equal to 1",
 	} {
 		f.Add(text)

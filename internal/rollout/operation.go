@@ -92,8 +92,8 @@ func (o *Operation) Refuse(r *Refusal, at time.Time) {
 	o.examples[rarest] = one
 }
 
-// OperationNumbers are the numbers of an operation: Would of Tried requests would have been refused, and Unjudged could not be
-// judged.
+// OperationNumbers are the numbers of an operation: Would of Tried requests would have been refused, and Unjudged could
+// not be judged.
 type OperationNumbers struct {
 	Method, Path           string
 	Would, Tried, Unjudged int64
@@ -107,7 +107,8 @@ func (o *Operation) numbers() OperationNumbers {
 	o.mu.Lock()
 	n.Examples = slices.Clone(o.examples)
 	o.mu.Unlock()
-	slices.SortFunc(n.Examples, func(a, b Example) int { return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last)) })
+	slices.SortFunc(n.Examples,
+		func(a, b Example) int { return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last)) })
 	return n
 }
 
@@ -129,13 +130,14 @@ func (c *Count) Operation(method, path string) *Operation {
 	if c.operations == nil {
 		c.operations = map[[2]string]*Operation{}
 	}
-	o = &Operation{Method: strings.Clone(key[0]), Path: strings.Clone(key[1]), Name: strings.TrimSpace(key[0] + " " + key[1])}
+	o = &Operation{Method: strings.Clone(key[0]), Path: strings.Clone(key[1]),
+		Name: strings.TrimSpace(key[0] + " " + key[1])}
 	c.operations[[2]string{o.Method, o.Path}] = o
 	return o
 }
 
-// Operations returns the numbers of the operations for which there was a request: the ones of which most requests would have
-// been refused first.
+// Operations returns the numbers of the operations for which there was a request: the ones of which most requests would
+// have been refused first.
 func (c *Count) Operations() []OperationNumbers {
 	c.mu.Lock()
 	all := make([]*Operation, 0, len(c.operations))

@@ -43,16 +43,20 @@ func TestEnforces(t *testing.T) {
 		{"before the time", noon, Request{At: at("2026-06-30T11:59:59.999999999Z")}, false},
 		{"at the time", noon, Request{At: at("2026-06-30T12:00:00Z")}, true},
 		{"after the time", noon, Request{At: at("2026-06-30T12:00:00.000000001Z")}, true},
-		{"at the time in another zone", `{"warnUntil": "2026-06-30T14:00:00+02:00"}`, Request{At: at("2026-06-30T12:00:00Z")}, true},
+		{"at the time in another zone", `{"warnUntil": "2026-06-30T14:00:00+02:00"}`,
+			Request{At: at("2026-06-30T12:00:00Z")}, true},
 		{"none", `{"percent": 0}`, Request{Subject: []string{"a"}}, false},
 		{"all", `{"percent": 100}`, Request{Subject: []string{"a"}}, true},
 		{"in the namespace", `{"namespaces": ["a", "b"]}`, Request{Namespace: "b"}, true},
 		{"in another namespace", `{"namespaces": ["a", "b"]}`, Request{Namespace: "c"}, false},
 		{"in no namespace", `{"namespaces": ["a", "b"]}`, Request{}, false},
 		{"in none of no namespaces", `{"namespaces": []}`, Request{Namespace: "a"}, false},
-		{"labels fit", `{"namespaceSelector": {"matchLabels": {"tier": "test"}}}`, Request{Namespace: "a", Selects: labelled}, true},
-		{"labels do not fit", `{"namespaceSelector": {"matchLabels": {"tier": "prod"}}}`, Request{Namespace: "a", Selects: labelled}, false},
-		{"by name and not by labels", `{"namespaces": ["a"], "namespaceSelector": {"matchLabels": {"tier": "prod"}}}`, Request{Namespace: "a", Selects: labelled}, true},
+		{"labels fit", `{"namespaceSelector": {"matchLabels": {"tier": "test"}}}`,
+			Request{Namespace: "a", Selects: labelled}, true},
+		{"labels do not fit", `{"namespaceSelector": {"matchLabels": {"tier": "prod"}}}`,
+			Request{Namespace: "a", Selects: labelled}, false},
+		{"by name and not by labels", `{"namespaces": ["a"], "namespaceSelector": {"matchLabels": {"tier": "prod"}}}`,
+			Request{Namespace: "a", Selects: labelled}, true},
 		{"no labels are known", `{"namespaceSelector": {}}`, Request{Namespace: "a"}, false},
 		{"one of two holds", `{"namespaces": ["a"], "percent": 0}`, Request{Namespace: "a"}, false},
 	} {
@@ -97,7 +101,8 @@ func TestShares(t *testing.T) {
 		subject []string
 		want    uint64
 	}{
-		{[]string{"", "pods", "team-a", "web"}, 94}, {[]string{"", "pods", "team-aw", "eb"}, 54}, {nil, 80}, {[]string{""}, 20},
+		{[]string{"", "pods", "team-a", "web"}, 94}, {[]string{"", "pods", "team-aw", "eb"}, 54}, {nil, 80},
+		{[]string{""}, 20},
 	} {
 		if got := half.bucketOf(c.subject); got != c.want {
 			t.Errorf("%q is in the bucket %d, want %d", c.subject, got, c.want)
@@ -150,7 +155,8 @@ func TestIn(t *testing.T) {
 		{`{"warnUntil": "2026-06-30T12:00:00Z"}`, before, "from 2026-06-30T12:00:00Z on"},
 		{`{"warnUntil": "2026-06-30T12:00:00Z"}`, after, ""},
 		{`{"percent": 100}`, before, ""},
-		{`{"warnUntil": "2026-06-30T12:00:00Z", "percent": 10, "namespaces": ["a"]}`, before, "from 2026-06-30T12:00:00Z on, for 10 %, in the namespace 'a'"},
+		{`{"warnUntil": "2026-06-30T12:00:00Z", "percent": 10, "namespaces": ["a"]}`, before,
+			"from 2026-06-30T12:00:00Z on, for 10 %, in the namespace 'a'"},
 		{`{"namespaces": ["a", "b"], "namespaceSelector": {"matchLabels": {"tier": "test"}}}`, after, `in the namespaces 'a', 'b' and in namespaces with the labels "tier=test"`},
 		{`{"namespaces": []}`, after, "in no namespace"},
 	} {
@@ -189,7 +195,8 @@ func TestCounts(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"warnUntil": "2026-06-30T12:00:00Z", "percent": 10, "namespaces": ["a"], "namespaceSelector": {"matchLabels": {"tier": "test"}}}`,
-		`{"percent": 0}`, `{"percent": 1e2}`, `{"percent": 100.0}`, `{}`, `[]`, `{"percent": 10} {}`, `{"namespaces": null}`, ` {"percent":5} `, "{\"percent\": 10, \"Percent\": 20}",
+		`{"percent": 0}`, `{"percent": 1e2}`, `{"percent": 100.0}`, `{}`, `[]`, `{"percent": 10} {}`,
+		`{"namespaces": null}`, ` {"percent":5} `, "{\"percent\": 10, \"Percent\": 20}",
 	} {
 		f.Add(seed, "team-a", "web")
 	}
@@ -216,7 +223,8 @@ func FuzzParse(f *testing.F) {
 		switch {
 		case !enforced:
 		case s.Percent != nil && *s.Percent == 0, s.WarnUntil != "" && p.Until().After(r.At),
-			s.NamespaceSelector == nil && s.Namespaces != nil && !strings.Contains(strings.Join(s.Namespaces, " "), namespace):
+			s.NamespaceSelector == nil && s.Namespaces != nil && !strings.Contains(strings.Join(s.Namespaces, " "),
+				namespace):
 			t.Fatalf("%s enforces %+v", text, r)
 		}
 	})
@@ -234,7 +242,8 @@ func TestCompileResource(t *testing.T) {
 		{ResourceSpec{Spec: Spec{Percent: &zero}}, false, false, ""},
 		{ResourceSpec{Mode: Observe, Spec: Spec{WarnUntil: "2026-01-01T00:00:00Z"}}, true, true, ""},
 		{ResourceSpec{}, false, false, "rollout: Required value: must have one of `warnUntil`, `percent`, `namespaces` and `namespaceSelector`"},
-		{ResourceSpec{Mode: "Deny"}, false, false, `rollout.mode: Unsupported value: "Deny": supported values: "Observe", "Warn"`},
+		{ResourceSpec{Mode: "Deny"}, false, false,
+			`rollout.mode: Unsupported value: "Deny": supported values: "Observe", "Warn"`},
 		{ResourceSpec{Mode: Warn, Spec: Spec{NamespaceSelector: &metav1.LabelSelector{}}}, false, false, "rollout.namespaceSelector: Forbidden: must not be set: an ordinary API has no labels of namespaces"},
 	} {
 		p, errs := CompileResource(&c.spec, "APIResource/a", field.NewPath("rollout"))

@@ -68,7 +68,8 @@ func Compile(s *Spec, policy string, path *field.Path) (*Plan, field.ErrorList) 
 	p := &Plan{policy: policy, percent: 100, namespaces: slices.Clone(s.Namespaces), count: &Count{}}
 	var errs field.ErrorList
 	if s.WarnUntil == "" && s.Percent == nil && s.Namespaces == nil && s.NamespaceSelector == nil {
-		errs = append(errs, field.Required(path, "must have one of `warnUntil`, `percent`, `namespaces` and `namespaceSelector`"))
+		errs = append(errs, field.Required(path,
+			"must have one of `warnUntil`, `percent`, `namespaces` and `namespaceSelector`"))
 	}
 	if s.WarnUntil != "" {
 		var err error
@@ -133,7 +134,8 @@ func CompileResource(s *ResourceSpec, name string, path *field.Path) (*Plan, fie
 		errs = append(errs, field.NotSupported(path.Child("mode"), s.Mode, []string{Observe, Warn}))
 	}
 	if spec.NamespaceSelector != nil {
-		errs = append(errs, field.Forbidden(path.Child("namespaceSelector"), "must not be set: an ordinary API has no labels of namespaces"))
+		errs = append(errs, field.Forbidden(path.Child("namespaceSelector"),
+			"must not be set: an ordinary API has no labels of namespaces"))
 	}
 	if s.Mode != "" && spec.WarnUntil == "" && spec.Percent == nil && spec.Namespaces == nil {
 		spec.Percent = new(int32)

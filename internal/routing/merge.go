@@ -2,8 +2,8 @@ package routing
 
 import "slices"
 
-// Merge returns a table with the listeners, routes and backends of both, of which each may be nil. If both have routes that
-// are equal matches, those of the first count.
+// Merge returns a table with the listeners, routes and backends of both, of which each may be nil. If both have routes
+// that are equal matches, those of the first count.
 func Merge(a, b *Table) *Table {
 	switch {
 	case a == nil:
@@ -12,7 +12,8 @@ func Merge(a, b *Table) *Table {
 		return a
 	}
 	t := &Table{
-		Listeners: slices.Concat(a.Listeners, b.Listeners), Routes: slices.Concat(a.Routes, b.Routes), Backends: slices.Concat(a.Backends, b.Backends),
+		Listeners: slices.Concat(a.Listeners, b.Listeners), Routes: slices.Concat(a.Routes, b.Routes),
+		Backends: slices.Concat(a.Backends, b.Backends),
 	}
 	for i := len(a.Routes); i < len(t.Routes); i++ {
 		t.Routes[i] = t.Routes[i].moved(len(a.Listeners), len(a.Backends))

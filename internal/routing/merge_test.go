@@ -11,7 +11,8 @@ func TestMerge(t *testing.T) {
 		return &Table{
 			Listeners: []Listener{{Section: name}},
 			Routes: []Route{{
-				Name: name, Attachments: []Attachment{{Listener: 0}}, Filters: []Filter{{Mirror: &Mirror{Backend: 0}}, {Unknown: "x"}},
+				Name: name, Attachments: []Attachment{{Listener: 0}},
+				Filters:  []Filter{{Mirror: &Mirror{Backend: 0}}, {Unknown: "x"}},
 				Backends: []WeightedBackend{{Backend: 0, Filters: []Filter{{Mirror: &Mirror{Backend: 0}}}}},
 			}},
 			Backends: []Backend{{Name: name}},
@@ -22,7 +23,8 @@ func TestMerge(t *testing.T) {
 	moved := one("b").Routes[0]
 	moved.Attachments[0].Listener, moved.Backends[0].Backend = 1, 1
 	moved.Filters[0].Mirror.Backend, moved.Backends[0].Filters[0].Mirror.Backend = 1, 1
-	want := &Table{Listeners: []Listener{{Section: "a"}, {Section: "b"}}, Routes: []Route{one("a").Routes[0], moved}, Backends: []Backend{{Name: "a"}, {Name: "b"}}}
+	want := &Table{Listeners: []Listener{{Section: "a"}, {Section: "b"}}, Routes: []Route{one("a").Routes[0], moved},
+		Backends: []Backend{{Name: "a"}, {Name: "b"}}}
 	if !Equal(got, want) {
 		t.Errorf("Merge is\n%+v\nnot\n%+v", got, want)
 	}

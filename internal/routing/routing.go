@@ -19,8 +19,9 @@ type Table struct {
 
 // A Listener takes the requests for a host on a port.
 type Listener struct {
-	// Gateway and Section name it to operators: the namespace and name of its Gateway, and its own name in there, behind
-	// the namespace and name of its ListenerSet if it has one. Of Ingresses they are "Ingress", and host and port.
+	// Gateway and Section name it to operators: the namespace and name of its Gateway, and its own name in there,
+	// behind the namespace and name of its ListenerSet if it has one. Of Ingresses they are "Ingress", and host and
+	// port.
 	Gateway, Section string
 	Port             int32
 	// Addresses are what it listens on; none is all of the machine's.
@@ -59,8 +60,8 @@ type Route struct {
 	Filters []Filter
 	// Backends share the requests by their weights. None, and none with a weight, is an error to the client.
 	Backends []WeightedBackend
-	// Timeout bounds the time to the end of the answer, AttemptTimeout that of one attempt at a backend. 0 leaves what the
-	// backend has: a bound for the head of the answer, and none for the rest. Unbounded is none for either.
+	// Timeout bounds the time to the end of the answer, AttemptTimeout that of one attempt at a backend. 0 leaves what
+	// the backend has: a bound for the head of the answer, and none for the rest. Unbounded is none for either.
 	Timeout, AttemptTimeout time.Duration
 	Retry                   *Retry
 }

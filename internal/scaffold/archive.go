@@ -135,10 +135,13 @@ func (a *archive) count(entries []*recorded.Request, unusable int) {
 		a.remarks = append(a.remarks, "Calls of other servers are left out: "+strings.Join(names, ", ")+".")
 	}
 	if failed > 0 {
-		a.remarks = append(a.remarks, fmt.Sprintf("%d that the API did not carry out (400 and above) %s nothing of what it takes.", failed, say(failed, "says", "say")))
+		a.remarks = append(a.remarks,
+			fmt.Sprintf("%d that the API did not carry out (400 and above) %s nothing of what it takes.", failed,
+				say(failed, "says", "say")))
 	}
 	if unusable > 0 {
-		a.remarks = append(a.remarks, fmt.Sprintf("%d that cannot be read %s left out.", unusable, say(unusable, "is", "are")))
+		a.remarks = append(a.remarks, fmt.Sprintf("%d that cannot be read %s left out.", unusable,
+			say(unusable, "is", "are")))
 	}
 }
 
@@ -151,13 +154,15 @@ func say(n int, one, more string) string {
 
 // idMembers are members that objects are often named by.
 var idMembers = map[string]bool{
-	"id": true, "_id": true, "uid": true, "uuid": true, "name": true, "key": true, "slug": true, "code": true, "number": true, "login": true,
+	"id": true, "_id": true, "uid": true, "uuid": true, "name": true, "key": true, "slug": true, "code": true,
+	"number": true, "login": true,
 	"username": true, "handle": true,
 }
 
 // isNaming reports whether an object may be named by a member.
 func isNaming(member string) bool {
-	return idMembers[strings.ToLower(member)] || strings.HasSuffix(member, "Id") || strings.HasSuffix(member, "ID") || strings.HasSuffix(member, "_id")
+	return idMembers[strings.ToLower(member)] || strings.HasSuffix(member, "Id") || strings.HasSuffix(member, "ID") ||
+		strings.HasSuffix(member, "_id")
 }
 
 // namesIn returns the paths whose last segment is the name of an object: an object that was sent or answered there, or
@@ -241,7 +246,8 @@ func (a *archive) add(r *recorded.Request, names map[string]bool) {
 		if len(a.operations) == maxOperations {
 			return
 		}
-		o = &seenOperation{method: r.Method, path: path, query: map[string]bool{}, bodies: map[string]*shape{}, answers: map[string]map[string]*shape{}}
+		o = &seenOperation{method: r.Method, path: path, query: map[string]bool{}, bodies: map[string]*shape{},
+			answers: map[string]map[string]*shape{}}
 		a.operations[key] = o
 	}
 	o.count++
@@ -339,7 +345,8 @@ func decoded(text []byte) (v any) {
 }
 
 // secrets are parts of the names of members and parameters that hold secrets.
-var secrets = []string{"password", "passwd", "secret", "token", "apikey", "api_key", "api-key", "credential", "session", "signature", "authorization", "otp", "pin", "cvv", "cvc", "iban", "card"}
+var secrets = []string{"password", "passwd", "secret", "token", "apikey", "api_key", "api-key", "credential", "session",
+	"signature", "authorization", "otp", "pin", "cvv", "cvc", "iban", "card"}
 
 // isSecret reports whether a value is likely to be a secret by its name.
 func isSecret(name string) bool {
@@ -444,7 +451,8 @@ func (a *archive) document() ([]byte, error) {
 			var parameters []any
 			for part := range strings.SplitSeq(o.path, "/") {
 				if strings.HasPrefix(part, "{") {
-					parameters = append(parameters, map[string]any{"name": strings.Trim(part, "{}"), "in": "path", "required": true, "schema": map[string]any{"type": "string"}})
+					parameters = append(parameters, map[string]any{"name": strings.Trim(part, "{}"), "in": "path",
+						"required": true, "schema": map[string]any{"type": "string"}})
 				}
 			}
 			if len(parameters) > 0 {

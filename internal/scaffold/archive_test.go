@@ -93,7 +93,8 @@ func TestShapeIsBounded(t *testing.T) {
 // FuzzShape: the schema of values allows each of them, by the judgement of a library, and the order of the values does
 // not matter.
 func FuzzShape(f *testing.F) {
-	for _, seed := range []string{`[1, 2.5, "a"]`, `[{"a": 1}, {"a": null, "b": [1, {"c": 2}]}]`, `[{"17": 1, "18": "x"}, {"17": [], "b": 1}]`, `[[], [[]], [[1]]]`, `[null, true, 1e400, -0]`} {
+	for _, seed := range []string{`[1, 2.5, "a"]`, `[{"a": 1}, {"a": null, "b": [1, {"c": 2}]}]`,
+		`[{"17": 1, "18": "x"}, {"17": [], "b": 1}]`, `[[], [[]], [[1]]]`, `[null, true, 1e400, -0]`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(checkShape)
@@ -192,8 +193,10 @@ func TestTemplates(t *testing.T) {
 		{"/users/me", "/users/me", map[string]string{}},
 		{"/v1beta1/x/sha256", "/v1beta1/x/sha256", map[string]string{}},
 		{"/17/18", "/{id}/{id2}", map[string]string{"id": "17", "id2": "18"}},
-		{"/categories/3f2b8c1e-7d4a-4e6b-9c55-0a1b2c3d4e5f/items/o-17", "/categories/{categoryId}/items/{itemId}", map[string]string{"categoryId": "3f2b8c1e-7d4a-4e6b-9c55-0a1b2c3d4e5f", "itemId": "o-17"}},
-		{"/line-items/507f1f77bcf86cd799439011", "/line-items/{lineItemId}", map[string]string{"lineItemId": "507f1f77bcf86cd799439011"}},
+		{"/categories/3f2b8c1e-7d4a-4e6b-9c55-0a1b2c3d4e5f/items/o-17", "/categories/{categoryId}/items/{itemId}",
+			map[string]string{"categoryId": "3f2b8c1e-7d4a-4e6b-9c55-0a1b2c3d4e5f", "itemId": "o-17"}},
+		{"/line-items/507f1f77bcf86cd799439011", "/line-items/{lineItemId}",
+			map[string]string{"lineItemId": "507f1f77bcf86cd799439011"}},
 		{"/charges/ch_3MqLiJLkdIwHu7ix", "/charges/{chargeId}", map[string]string{"chargeId": "ch_3MqLiJLkdIwHu7ix"}},
 		{"/files/a%20b", "/files/{fileId}", map[string]string{"fileId": "a b"}},
 		{"/tokens/12345678", "/tokens/{tokenId}", map[string]string{"tokenId": "example"}},
@@ -277,7 +280,8 @@ func TestRecordedIsAdmitted(t *testing.T) {
 	if made.Cases < 6 || summary.Passed != made.Cases {
 		t.Errorf("%d of %d cases pass", summary.Passed, made.Cases)
 	}
-	compiled := policies.CompileWithPlans(source.Of([]source.File{{Name: "calls.yaml", Data: made.Files["calls.yaml"]}}))
+	compiled := policies.CompileWithPlans(
+		source.Of([]source.File{{Name: "calls.yaml", Data: made.Files["calls.yaml"]}}))
 	if compiled.Set == nil {
 		t.Fatal(compiled.Found)
 	}

@@ -63,7 +63,8 @@ func read(text []byte) (*described, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(d.operations, func(a, b operation) int { return slices.Index(methods, a.method) - slices.Index(methods, b.method) })
+	slices.SortStableFunc(d.operations,
+		func(a, b operation) int { return slices.Index(methods, a.method) - slices.Index(methods, b.method) })
 	return d, nil
 }
 

@@ -29,7 +29,8 @@ func (d *described) requests(o *operation) (all []request) {
 		m := &maker{described: d, examples: examples}
 		one := request{method: o.method, path: o.path, media: media, values: map[string]map[string]string{}}
 		for _, p := range d.parameters(o) {
-			if in, name := textAt(p, "in"), textAt(p, "name"); in == "path" || p["required"] == true && in != "body" && in != "formData" {
+			if in, name := textAt(p, "in"), textAt(p, "name"); in == "path" || p["required"] == true && in != "body" &&
+				in != "formData" {
 				one.set(in, name, m.parameter(p))
 			}
 		}

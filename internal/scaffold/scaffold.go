@@ -128,7 +128,8 @@ func errorsOf(found []finding.Finding) []finding.Finding {
 func overlayOf(document, title, comment, settings, why string) []byte {
 	var b bytes.Buffer
 	b.WriteString(comment)
-	fmt.Fprintf(&b, "overlay: 1.0.0\ninfo: {title: %s, version: 1.0.0}\nextends: %s\nactions:\n", quoted(title), quoted(relative(document)))
+	fmt.Fprintf(&b, "overlay: 1.0.0\ninfo: {title: %s, version: 1.0.0}\nextends: %s\nactions:\n", quoted(title),
+		quoted(relative(document)))
 	if why != "" {
 		b.WriteString(why + "\n")
 	}

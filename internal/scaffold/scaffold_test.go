@@ -100,7 +100,8 @@ func TestPublished(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
-			made, err := ForDocument(&Document{Name: name, Dir: dir, Files: []source.File{{Name: filepath.Join(dir, name), Data: data, Root: dir}}})
+			made, err := ForDocument(&Document{Name: name, Dir: dir,
+				Files: []source.File{{Name: filepath.Join(dir, name), Data: data, Root: dir}}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -48,7 +48,8 @@ const (
 var kindNames = []struct {
 	kind kind
 	name string
-}{{objects, "object"}, {lists, "array"}, {texts, "string"}, {integers, "integer"}, {fractions, "number"}, {booleans, "boolean"}, {nulls, "null"}}
+}{{objects, "object"}, {lists, "array"}, {texts, "string"}, {integers, "integer"}, {fractions, "number"},
+	{booleans, "boolean"}, {nulls, "null"}}
 
 // A surveyor adds values to shapes, as long as there is room for more of them.
 type surveyor struct {

@@ -67,7 +67,8 @@ func (d *described) casesOf(trial *policytest.Trial, o *operation) (found []*tes
 				break
 			}
 			refused := played(trial, wrong.testcase(name+" "+wrong.what))
-			if refused == nil || refused.Expect.Decision != "Denied" || refused.Expect.Code != 422 && refused.Expect.Code != 401 {
+			if refused == nil || refused.Expect.Decision != "Denied" || refused.Expect.Code != 422 &&
+				refused.Expect.Code != 401 {
 				continue
 			}
 			if d.recorded == nil {
@@ -145,7 +146,8 @@ func writeCase(b *bytes.Buffer, c *testcase.Case) {
 		fmt.Fprintf(b, "    expect: {decision: Denied, code: %d}\n", c.Expect.Code)
 		return
 	}
-	fmt.Fprintf(b, "    expect: {decision: Denied, code: %d, causes: [%s]}\n", c.Expect.Code, strings.Join(causes, ", "))
+	fmt.Fprintf(b, "    expect: {decision: Denied, code: %d, causes: [%s]}\n", c.Expect.Code,
+		strings.Join(causes, ", "))
 }
 
 // quoted returns a text as YAML has it, in quotes only if it needs them.

@@ -147,7 +147,8 @@ func (m *maker) typeOf(s map[string]any) string {
 		}
 	}
 	switch {
-	case s["properties"] != nil || s["additionalProperties"] != nil || s["required"] != nil && list(s["required"]) != nil:
+	case s["properties"] != nil || s["additionalProperties"] != nil || s["required"] != nil &&
+		list(s["required"]) != nil:
 		return "object"
 	case s["items"] != nil:
 		return "array"
@@ -198,9 +199,11 @@ func number(s map[string]any) json.Number {
 
 // formats has a text for each format.
 var formats = map[string]string{
-	"date": "2026-01-15", "date-time": "2026-01-15T09:30:00Z", "time": "09:30:00Z", "duration": "P1D", "email": "jane@example.com",
-	"uuid": "3f2b8c1e-7d4a-4e6b-9c55-0a1b2c3d4e5f", "uri": "https://example.com/x", "url": "https://example.com/x", "hostname": "example.com",
-	"ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "byte": "eA==", "ip": "192.0.2.1",
+	"date": "2026-01-15", "date-time": "2026-01-15T09:30:00Z", "time": "09:30:00Z", "duration": "P1D",
+	"email": "jane@example.com",
+	"uuid":  "3f2b8c1e-7d4a-4e6b-9c55-0a1b2c3d4e5f", "uri": "https://example.com/x", "url": "https://example.com/x",
+	"hostname": "example.com",
+	"ipv4":     "192.0.2.1", "ipv6": "2001:db8::1", "byte": "eA==", "ip": "192.0.2.1",
 }
 
 // text makes a text.
@@ -227,7 +230,8 @@ func text(s map[string]any) string {
 }
 
 // guesses are texts that patterns often ask for.
-var guesses = []string{"example", "EXAMPLE", "EUR", "DE", "1", "1234", "12345678", "1.00", "a1", "2026-01-15", "+4912345678", "3f2b8c1e-7d4a-4e6b-9c55-0a1b2c3d4e5f", "https://example.com/x", "#00ff00", "09:30"}
+var guesses = []string{"example", "EXAMPLE", "EUR", "DE", "1", "1234", "12345678", "1.00", "a1", "2026-01-15",
+	"+4912345678", "3f2b8c1e-7d4a-4e6b-9c55-0a1b2c3d4e5f", "https://example.com/x", "#00ff00", "09:30"}
 
 func matches(pattern, s string) bool {
 	by, err := regexp.Compile(pattern)

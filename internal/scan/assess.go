@@ -61,7 +61,8 @@ func (s *scan) newWorker() *worker {
 	w := &worker{scan: s, placer: placer{set: s.options.New.Set}, isDiff: s.options.Old != nil}
 	w.sides = append(w.sides, &assessor{DryRunner: s.options.New.Gateway.NewDryRunner()})
 	if s.options.Old != nil {
-		w.sides = append(w.sides, &assessor{DryRunner: s.options.Old.Gateway.NewDryRunner(), decisions: decisions{tally: newTally()}})
+		w.sides = append(w.sides,
+			&assessor{DryRunner: s.options.Old.Gateway.NewDryRunner(), decisions: decisions{tally: newTally()}})
 	}
 	return w
 }
@@ -130,7 +131,8 @@ func (w *worker) try(side int) *proxy.Outcome {
 	object := t.object // the second judge parses the body itself
 	t.object = nil
 	return j.Run(&proxy.DryRun{
-		Method: t.method, Host: t.host, Target: t.target, Upstream: t.upstream, Body: t.body, Object: object, Old: t.old, IsStored: t.isStored, User: t.user,
+		Method: t.method, Host: t.host, Target: t.target, Upstream: t.upstream, Body: t.body, Object: object,
+		Old: t.old, IsStored: t.isStored, User: t.user,
 		Decided: &j.decisions, IsKept: w.isDiff,
 	})
 }
@@ -213,7 +215,8 @@ func (v *verdict) read(o *proxy.Outcome) {
 	case len(denials) > 0:
 		for i := range denials {
 			d := &denials[i]
-			e := effect{Effect: Deny, policy: d.Policy, binding: d.Binding, field: d.Cause.Field, message: d.Cause.Message}
+			e := effect{Effect: Deny, policy: d.Policy, binding: d.Binding, field: d.Cause.Field,
+				message: d.Cause.Message}
 			if d.Failed {
 				e.Effect = Unjudged
 			}
@@ -298,7 +301,8 @@ func (v *verdict) refuses() bool {
 // find returns what the verdict has of the same policy, binding and effect; nil for nothing.
 func (v *verdict) find(e *effect) *effect {
 	i := slices.IndexFunc(v.effects, func(o effect) bool {
-		return o.Effect == e.Effect && o.policy == e.policy && o.binding == e.binding && (e.policy != "" || o.field == e.field && (e.Effect != Warn || o.message == e.message))
+		return o.Effect == e.Effect && o.policy == e.policy && o.binding == e.binding &&
+			(e.policy != "" || o.field == e.field && (e.Effect != Warn || o.message == e.message))
 	})
 	if i < 0 {
 		return nil
@@ -309,7 +313,8 @@ func (v *verdict) find(e *effect) *effect {
 // says reports whether the verdict has the very same effect.
 func (v *verdict) says(e *effect) bool {
 	return slices.ContainsFunc(v.effects, func(o effect) bool {
-		return o.Effect == e.Effect && o.policy == e.policy && o.binding == e.binding && o.field == e.field && o.message == e.message
+		return o.Effect == e.Effect && o.policy == e.policy && o.binding == e.binding && o.field == e.field &&
+			o.message == e.message
 	})
 }
 
@@ -331,7 +336,8 @@ func patchOf(from, to []byte) string {
 // about returns a finding that names the object.
 func (w *worker) about(o *proxy.Outcome, i *item) Finding {
 	f := Finding{
-		Resource: strings.Clone(o.Info.Resource), Group: strings.Clone(o.Info.Group), Version: strings.Clone(o.Info.Version),
+		Resource: strings.Clone(o.Info.Resource), Group: strings.Clone(o.Info.Group),
+		Version:   strings.Clone(o.Info.Version),
 		Namespace: strings.Clone(o.Info.Namespace), Name: strings.Clone(o.Info.Name), Source: i.place, Line: i.line,
 	}
 	if o.Resource != nil {

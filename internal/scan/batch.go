@@ -103,8 +103,8 @@ func (e *emitter) readAll(s source, from position) error {
 	return e.flush()
 }
 
-// page begins a page of the source, which is read by a token. Items that were judged before are only skipped on the page
-// where the scan goes on.
+// page begins a page of the source, which is read by a token. Items that were judged before are only skipped on the
+// page where the scan goes on.
 func (e *emitter) page(token, last string) error {
 	if err := e.flush(); err != nil {
 		return err

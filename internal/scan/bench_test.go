@@ -93,12 +93,13 @@ func spent(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkFiles is a scan of files by ten CEL rules. objects/cpu-s is how many objects a processor judges in a second of its
-// time, whatever else the machine does meanwhile.
+// BenchmarkFiles is a scan of files by ten CEL rules. objects/cpu-s is how many objects a processor judges in a second
+// of its time, whatever else the machine does meanwhile.
 func BenchmarkFiles(b *testing.B) {
 	const n = 20_000
 	lines := deployments(n)
-	list := append([]byte(`{"apiVersion":"v1","kind":"List","items":[`), bytes.Join(bytes.Split(bytes.TrimSpace(lines), []byte("\n")), []byte(","))...)
+	list := append([]byte(`{"apiVersion":"v1","kind":"List","items":[`),
+		bytes.Join(bytes.Split(bytes.TrimSpace(lines), []byte("\n")), []byte(","))...)
 	for _, c := range []struct {
 		name string
 		text []byte

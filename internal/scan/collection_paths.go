@@ -28,8 +28,8 @@ type subject struct {
 	gvr        schema.GroupVersionResource
 	kind       string
 	namespaced bool
-	// namespace is the one of the path that the objects come from; "" if that has none. isListed says that they come from a
-	// backend.
+	// namespace is the one of the path that the objects come from; "" if that has none. isListed says that they come
+	// from a backend.
 	namespace string
 	isListed  bool
 }
@@ -66,7 +66,8 @@ func (p *placer) target(root document.Node, text []byte, about *subject, as Oper
 	metadata, _ := root.Get("metadata")
 	namespace := textIn(metadata, "namespace")
 	if about != nil {
-		if isBare := about.resource != nil && about.resource.Envelope == resource.Bare; namespace == "" || isBare && about.namespace != "" {
+		if isBare := about.resource != nil && about.resource.Envelope == resource.Bare; namespace == "" || isBare &&
+			about.namespace != "" {
 			namespace = about.namespace
 		}
 		if namespace == "" && about.isListed && about.namespaced {

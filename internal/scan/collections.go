@@ -49,7 +49,8 @@ func (s *scan) collections(ctx context.Context) (all []source, err error) {
 		if c.target = path; one.resource != nil {
 			var isBelow bool
 			if c.target, isBelow = strings.CutPrefix(path, s.options.BasePath); !isBelow {
-				s.notes.add(fmt.Sprintf("%s is not read: its path %s is not below the path '%s' of the upstream", one.gvr.GroupResource(), path, s.options.BasePath))
+				s.notes.add(fmt.Sprintf("%s is not read: its path %s is not below the path '%s' of the upstream",
+					one.gvr.GroupResource(), path, s.options.BasePath))
 				continue
 			}
 		}
@@ -64,13 +65,15 @@ func (s *scan) collections(ctx context.Context) (all []source, err error) {
 // isWanted reports whether objects of a resource are to be judged.
 func (s *scan) isWanted(gvr schema.GroupVersionResource) bool {
 	if len(s.options.Resources) > 0 {
-		return slices.ContainsFunc(s.options.Resources, func(name string) bool { return isNamed(name, gvr.Group, gvr.Resource) })
+		return slices.ContainsFunc(s.options.Resources,
+			func(name string) bool { return isNamed(name, gvr.Group, gvr.Resource) })
 	}
 	operation := admission.Create
 	if s.options.As == Update {
 		operation = admission.Update
 	}
-	i := &resource.Info{Verb: resource.VerbCreate, IsResource: true, Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource}
+	i := &resource.Info{Verb: resource.VerbCreate, IsResource: true, Group: gvr.Group, Version: gvr.Version,
+		Resource: gvr.Resource}
 	for _, side := range []*Side{s.options.New, s.options.Old} {
 		if side == nil {
 			continue
@@ -93,7 +96,8 @@ func (s *scan) described() (all []*subject) {
 		if r.Operation != nil || r.Singleton || !s.isWanted(r.GroupVersionResource()) {
 			continue
 		}
-		all = append(all, &subject{resource: r, gvr: r.GroupVersionResource(), kind: r.Names.Kind, namespaced: r.Namespaced})
+		all = append(all, &subject{resource: r, gvr: r.GroupVersionResource(), kind: r.Names.Kind,
+			namespaced: r.Namespaced})
 	}
 	return all
 }
@@ -110,7 +114,8 @@ func (s *scan) discover(ctx context.Context) (all []*subject, err error) {
 	taken := map[schema.GroupResource]bool{}
 	for _, gvr := range served.All() {
 		r := served.Find(discovery.Path{GroupVersionResource: gvr})
-		if taken[gvr.GroupResource()] || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "create") || !s.isWanted(gvr) {
+		if taken[gvr.GroupResource()] || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "create") ||
+			!s.isWanted(gvr) {
 			continue
 		}
 		taken[gvr.GroupResource()] = true
@@ -255,7 +260,8 @@ func (c *collection) readPages(ctx context.Context, from position, to *emitter) 
 		case page.isExpired:
 			// The server no longer has the list as it was when the scan began. It may give a token by which the list
 			// goes on as it is now; otherwise it is read again, and what comes before the last object is passed over.
-			to.notes.add(fmt.Sprintf("the list of %s expired while it was read: it is of more than one moment", c.subject.gvr.GroupResource()))
+			to.notes.add(fmt.Sprintf("the list of %s expired while it was read: it is of more than one moment",
+				c.subject.gvr.GroupResource()))
 			if token = page.token; token == "" {
 				after = last
 			}

@@ -46,7 +46,8 @@ func expand(paths []string) (files []string, err error) {
 		}
 	}
 	if len(files) == 0 && len(paths) > 0 {
-		return nil, usage("there is no file to read: a folder must have files that end in %s", strings.Join(endings, ", "))
+		return nil, usage("there is no file to read: a folder must have files that end in %s",
+			strings.Join(endings, ", "))
 	}
 	return files, nil
 }
@@ -179,7 +180,8 @@ func (f *fileSource) readLines(r *bufio.Reader, to *emitter) error {
 			long = text[:0]
 		}
 		if len(bytes.TrimSpace(text)) > 0 {
-			if failed := to.item(item{shape: f.shape, about: f.about, line: line, place: f.name()}, text); failed != nil {
+			if failed := to.item(item{shape: f.shape, about: f.about, line: line, place: f.name()},
+				text); failed != nil {
 				return failed
 			}
 		}
@@ -275,7 +277,8 @@ func (f *fileSource) readYAML(r *bufio.Reader, to *emitter) error {
 		if !isList(json) {
 			return to.item(at, json)
 		}
-		return stream(bytes.NewReader(json), document.StreamOptions{Place: document.List, Path: []string{"items"}, ItemsOnly: true, Limits: f.limits}, func(d *document.Document) error {
+		return stream(bytes.NewReader(json), document.StreamOptions{Place: document.List, Path: []string{"items"},
+			ItemsOnly: true, Limits: f.limits}, func(d *document.Document) error {
 			return to.item(at, d.Root().Raw())
 		})
 	}
@@ -309,7 +312,8 @@ const maxYAML = 8 << 20
 
 func isSeparator(line []byte) bool {
 	rest, found := bytes.CutPrefix(line, []byte("---"))
-	return found && (len(bytes.TrimSpace(rest)) == 0 || rest[0] == ' ' && bytes.HasPrefix(bytes.TrimSpace(rest), []byte("#")))
+	return found && (len(bytes.TrimSpace(rest)) == 0 || rest[0] == ' ' &&
+		bytes.HasPrefix(bytes.TrimSpace(rest), []byte("#")))
 }
 
 // isBlank reports whether a text has comments and blank lines alone.

@@ -50,7 +50,8 @@ func (r *Report) plots() (all []plot) {
 	var names []string
 	var counts, wholes []int64
 	for _, p := range r.policies() {
-		names, counts, wholes = append(names, p.Name), append(counts, p.Count.Denied+p.Count.Audited), append(wholes, p.Count.Assessed)
+		names, counts, wholes = append(names, p.Name), append(counts, p.Count.Denied+p.Count.Audited),
+			append(wholes, p.Count.Assessed)
 	}
 	if len(names) > 0 {
 		all = append(all, newPlot("Denied and audited objects by policy", names, counts, wholes))
@@ -58,7 +59,8 @@ func (r *Report) plots() (all []plot) {
 	for _, t := range r.tables() {
 		names, counts, wholes = nil, nil, nil
 		for _, p := range t.Rows {
-			names, counts, wholes = append(names, p.Name), append(counts, p.Count.Denied+p.Count.Unjudged), append(wholes, p.Count.Objects)
+			names, counts, wholes = append(names, p.Name), append(counts, p.Count.Denied+p.Count.Unjudged),
+				append(wholes, p.Count.Objects)
 		}
 		all = append(all, newPlot("Denied objects by "+t.Title, names, counts, wholes))
 	}

@@ -43,8 +43,8 @@ func (objectShape) read(w *worker, text []byte, i *item) string {
 	return ""
 }
 
-// ownedText returns the object without what the API itself sets, as a client would create it; nil if there is nothing to
-// leave out.
+// ownedText returns the object without what the API itself sets, as a client would create it; nil if there is nothing
+// to leave out.
 func (w *worker) ownedText(about *subject, d *document.Document) []byte {
 	if about == nil || about.resource == nil || w.scan.options.As != Create {
 		return nil

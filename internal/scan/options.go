@@ -31,8 +31,8 @@ type Side struct {
 type Options struct {
 	// New judges. Old, if it is not nil, judges too, and the report says what differs.
 	New, Old *Side
-	// Upstream is the backend whose paths the objects have. BasePath is the path of its URL, which its resources' paths begin
-	// with.
+	// Upstream is the backend whose paths the objects have. BasePath is the path of its URL, which its resources' paths
+	// begin with.
 	Upstream, BasePath string
 	// Files, AuditLogs and HARs are files; "-" is Input. Backend is read if there are none of them.
 	Files, AuditLogs, HARs []string

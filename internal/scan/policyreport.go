@@ -62,7 +62,8 @@ type policyReport struct {
 }
 
 // results are the results of an effect, in the words of PolicyReports.
-var results = map[Effect]string{Deny: "fail", Audit: "fail", Warn: "warn", Ignored: "error", Unjudged: "error", Change: "warn"}
+var results = map[Effect]string{Deny: "fail", Audit: "fail", Warn: "warn", Ignored: "error", Unjudged: "error",
+	Change: "warn"}
 
 // builtinPolicy names what judges beside policies.
 const builtinPolicy = "schema"
@@ -114,7 +115,8 @@ func (r *Report) reportsOf(namespace string, found []*Finding, at reportTime) (a
 		}
 		p := &policyReport{
 			APIVersion: policyReportVersion, Kind: "PolicyReport",
-			Metadata: map[string]any{"name": name, "labels": map[string]string{"app.kubernetes.io/managed-by": policySource}},
+			Metadata: map[string]any{"name": name,
+				"labels": map[string]string{"app.kubernetes.io/managed-by": policySource}},
 		}
 		if p.Metadata["namespace"] = namespace; namespace == "" {
 			p.Kind = "ClusterPolicyReport"
@@ -124,7 +126,8 @@ func (r *Report) reportsOf(namespace string, found []*Finding, at reportTime) (a
 	}
 	begin()
 	if count := r.Namespaces[namespace]; count != nil {
-		all[0].Summary = &reportSummary{Pass: count.Passed, Fail: count.Denied + count.Audited, Warn: count.Warned, Error: count.Unjudged}
+		all[0].Summary = &reportSummary{Pass: count.Passed, Fail: count.Denied + count.Audited, Warn: count.Warned,
+			Error: count.Unjudged}
 	}
 	for _, f := range found {
 		text, err := json.Marshal(f.result(at))
@@ -149,7 +152,8 @@ func (f *Finding) result(at reportTime) reportResult {
 		o.APIVersion = f.Group + "/" + f.Version
 	}
 	one := reportResult{
-		Policy: f.Policy, Rule: f.Binding, Result: results[f.Effect], Message: f.Message, Source: policySource, Scored: f.Effect != Warn,
+		Policy: f.Policy, Rule: f.Binding, Result: results[f.Effect], Message: f.Message, Source: policySource,
+		Scored:    f.Effect != Warn,
 		Timestamp: at,
 	}
 	if o.Kind != "" {
@@ -158,7 +162,8 @@ func (f *Finding) result(at reportTime) reportResult {
 	if one.Policy == "" {
 		one.Policy = builtinPolicy
 	}
-	properties := map[string]string{"effect": string(f.Effect), "change": f.Change, "field": f.Field, "place": f.Place(), "before": f.Old}
+	properties := map[string]string{"effect": string(f.Effect), "change": f.Change, "field": f.Field,
+		"place": f.Place(), "before": f.Old}
 	maps.DeleteFunc(properties, func(_, value string) bool { return value == "" })
 	one.Properties = properties
 	return one

@@ -34,7 +34,8 @@ func (b *Bar) Show(p Progress) {
 		return
 	}
 	b.shown = now
-	_, _ = io.WriteString(b.to, "\r\x1b[K"+b.line(p, now.Sub(b.started))) // a progress bar that cannot be shown does no harm
+	// a progress bar that cannot be shown does no harm
+	_, _ = io.WriteString(b.to, "\r\x1b[K"+b.line(p, now.Sub(b.started)))
 }
 
 // line returns the line after a time.
@@ -42,7 +43,8 @@ func (b *Bar) line(p Progress, since time.Duration) string {
 	text := ""
 	if p.Part >= 0 {
 		done := int(min(p.Part, 1) * barWidth)
-		text = "[" + strings.Repeat("#", done) + strings.Repeat(".", barWidth-done) + fmt.Sprintf("] %3d%% ", int(min(p.Part, 1)*100))
+		text = "[" + strings.Repeat("#", done) + strings.Repeat(".", barWidth-done) +
+			fmt.Sprintf("] %3d%% ", int(min(p.Part, 1)*100))
 	}
 	text += fmt.Sprintf("%d objects, %d denied", p.Objects, p.Denied)
 	if s := since.Seconds(); s > 0 {

@@ -98,8 +98,8 @@ type Report struct {
 	Seconds float64  `json:"seconds"`
 }
 
-// Fails reports whether an object would be refused, or could not be judged; of a comparison, whether it would be and was
-// not.
+// Fails reports whether an object would be refused, or could not be judged; of a comparison, whether it would be and
+// was not.
 func (r *Report) Fails() bool {
 	if r.IsDiff {
 		return r.Changes[Refused] > 0
@@ -109,7 +109,8 @@ func (r *Report) Fails() bool {
 
 func (s *scan) report(took time.Duration) *Report {
 	r := &Report{
-		Tally: s.tally, As: s.options.As, IsDiff: s.options.Old != nil, GroupBy: s.options.GroupBy, Listed: s.listed, Notes: s.notes.all,
+		Tally: s.tally, As: s.options.As, IsDiff: s.options.Old != nil, GroupBy: s.options.GroupBy, Listed: s.listed,
+		Notes:   s.notes.all,
 		Seconds: took.Seconds(),
 	}
 	if r.Listed == nil {

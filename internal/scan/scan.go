@@ -1,10 +1,10 @@
-// Package scan judges objects that exist by a policy set before it is enforced: the objects of a backend or of files, or
-// the writes of an audit log or a recorded HAR. Each is judged by the handlers of the proxy, as a request with it would
-// be, and nothing is sent.
+// Package scan judges objects that exist by a policy set before it is enforced: the objects of a backend or of files,
+// or the writes of an audit log or a recorded HAR. Each is judged by the handlers of the proxy, as a request with it
+// would be, and nothing is sent.
 //
-// A source reads what there is and hands it on in batches. Workers judge batches, each with a judge of its own, and their
-// findings are taken in the order in which the source had them, so that two scans of one thing say the same. What is in
-// memory at a time is bounded: a few batches, the counts, and as many findings as the report lists.
+// A source reads what there is and hands it on in batches. Workers judge batches, each with a judge of its own, and
+// their findings are taken in the order in which the source had them, so that two scans of one thing say the same. What
+// is in memory at a time is bounded: a few batches, the counts, and as many findings as the report lists.
 package scan
 
 import (

@@ -71,7 +71,8 @@ func TestWorkers(t *testing.T) {
 		t.Errorf("got %+v and %d listed, want %+v and 17", got, len(first.Listed), want)
 	}
 	if len(first.Groups) != 100 || first.Groups["team-49"].Denied != 30 || first.Listed[0].Line != 50 {
-		t.Errorf("groups %d, team-49 %+v, first at line %d", len(first.Groups), first.Groups["team-49"], first.Listed[0].Line)
+		t.Errorf("groups %d, team-49 %+v, first at line %d", len(first.Groups), first.Groups["team-49"],
+			first.Listed[0].Line)
 	}
 }
 
@@ -144,7 +145,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// pods is an API server with so many Deployments in each of two namespaces. Tokens of lists are good until expire is called.
+// pods is an API server with so many Deployments in each of two namespaces. Tokens of lists are good until expire is
+// called.
 type apiServer struct {
 	mu        sync.Mutex
 	objects   []string // sorted
@@ -244,7 +246,8 @@ func before(t testing.TB, text, url string, dialect config.Dialect) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Options{New: side, Upstream: name, Backend: side.Gateway.Backend(name, ""), As: Create, User: identity.User{Name: "gateway-scan"}, List: 1000}
+	return Options{New: side, Upstream: name, Backend: side.Gateway.Backend(name, ""), As: Create,
+		User: identity.User{Name: "gateway-scan"}, List: 1000}
 }
 
 // TestAPIServer: the resources that policies match are read page by page, each object once, also if lists expire.
@@ -269,7 +272,8 @@ func TestAPIServer(t *testing.T) {
 		{name: "expired, with another token", onPage: expire, again: true, notes: []string{down, expired}},
 		{name: "objects before it are new", onPage: func(s *apiServer) {
 			if expire(s); len(s.objects) == 1400 {
-				s.objects = append([]string{`{"metadata":{"name":"aaa","namespace":"shop"},"spec":{"replicas":500}}`}, s.objects...)
+				s.objects = append([]string{`{"metadata":{"name":"aaa","namespace":"shop"},"spec":{"replicas":500}}`},
+					s.objects...)
 			}
 		}, notes: []string{down, expired}},
 	} {
@@ -284,13 +288,16 @@ func TestAPIServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := countsOf(r), (counts{1400, 1400, 140, 140}); got != want || !reflect.DeepEqual(r.Notes, c.notes) {
+			if got, want := countsOf(r), (counts{1400, 1400, 140, 140}); got != want ||
+				!reflect.DeepEqual(r.Notes, c.notes) {
 				t.Errorf("got %+v, %q; want %+v, %q", got, r.Notes, want, c.notes)
 			}
 			f := r.Listed[0]
 			want := Finding{
-				Effect: Deny, Policy: "replicas", Binding: "replicas", Group: "apps", Version: "v1", Resource: "deployments",
-				Kind: "Deployment", Namespace: "shop", Name: "web-0009", UID: f.UID, Source: "/apis/apps/v1/deployments", Field: "spec.replicas",
+				Effect: Deny, Policy: "replicas", Binding: "replicas", Group: "apps", Version: "v1",
+				Resource: "deployments",
+				Kind:     "Deployment", Namespace: "shop", Name: "web-0009", UID: f.UID,
+				Source: "/apis/apps/v1/deployments", Field: "spec.replicas",
 				Message: "ValidatingAdmissionPolicy 'replicas' with binding 'replicas' denied request: too many",
 			}
 			if f != want {
@@ -416,13 +423,15 @@ func TestPolicyReports(t *testing.T) {
 	r.Namespaces["quiet"] = &Counts{Objects: 1, Passed: 1}
 	long := strings.Repeat("x", maxText)
 	for i := range 1200 {
-		f := Finding{Effect: Deny, Policy: "p", Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: strconv.Itoa(i), Message: "no"}
+		f := Finding{Effect: Deny, Policy: "p", Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop",
+			Name: strconv.Itoa(i), Message: "no"}
 		if i >= 600 {
 			f.Message = long
 		}
 		r.Listed = append(r.Listed, f)
 	}
-	r.Listed = append(r.Listed, Finding{Effect: Warn, Message: "<&>", Kind: "Namespace", Version: "v1", Name: "n"}, Finding{Effect: Unjudged, Namespace: "No Namespace", Message: "?"})
+	r.Listed = append(r.Listed, Finding{Effect: Warn, Message: "<&>", Kind: "Namespace", Version: "v1", Name: "n"},
+		Finding{Effect: Unjudged, Namespace: "No Namespace", Message: "?"})
 	var out bytes.Buffer
 	if err := r.Write(&out, "policyreport"); err != nil {
 		t.Fatal(err)
@@ -449,10 +458,12 @@ func TestPolicyReports(t *testing.T) {
 			t.Errorf("%s has %d bytes and %d results (%v)", p.Metadata.Name, len(text), len(p.Results), err)
 		}
 		results += len(p.Results)
-		got = append(got, fmt.Sprint(p.Kind, " ", p.Metadata.Namespace, "/", p.Metadata.Name, " ", len(p.Results), " ", p.Summary != nil))
+		got = append(got, fmt.Sprint(p.Kind, " ", p.Metadata.Namespace, "/", p.Metadata.Name, " ", len(p.Results), " ",
+			p.Summary != nil))
 	}
 	want := []string{
-		"ClusterPolicyReport /gateway-scan 2 false", "PolicyReport quiet/gateway-scan 0 true", "PolicyReport shop/gateway-scan 500 true",
+		"ClusterPolicyReport /gateway-scan 2 false", "PolicyReport quiet/gateway-scan 0 true",
+		"PolicyReport shop/gateway-scan 500 true",
 		"PolicyReport shop/gateway-scan-2 489 false", "PolicyReport shop/gateway-scan-3 211 false",
 	}
 	if results != 1202 || !reflect.DeepEqual(got, want) {

@@ -58,8 +58,9 @@ func Before(ctx context.Context, set *policies.Set, c *config.Configuration) (_ 
 	}
 	states.Apply(set.States())
 	g, err := proxy.New(proxy.Options{
-		Config: c, Policies: func() *policies.Set { return set }, Limiter: ratelimit.New(0), States: states, Metrics: metrics,
-		Log: slog.New(slog.DiscardHandler),
+		Config: c, Policies: func() *policies.Set { return set }, Limiter: ratelimit.New(0), States: states,
+		Metrics: metrics,
+		Log:     slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		states.Close()

@@ -16,7 +16,8 @@ func (s *scan) sources(ctx context.Context) ([]source, error) {
 			return err
 		}
 		for _, path := range files {
-			f := &fileSource{path: path, input: s.options.Input, shape: shape, list: list, done: total, limits: s.options.New.Gateway.ObjectLimits()}
+			f := &fileSource{path: path, input: s.options.Input, shape: shape, list: list, done: total,
+				limits: s.options.New.Gateway.ObjectLimits()}
 			if info, err := os.Stat(path); err == nil && path != "-" {
 				total += info.Size()
 			}
@@ -63,7 +64,8 @@ func (s *scan) namedResource() (*subject, error) {
 	}
 	for _, r := range s.options.New.Set.Registry().Resources() {
 		if r.Operation == nil && isNamed(s.options.Resources[0], r.Group, r.Names.Plural) {
-			return &subject{resource: r, gvr: r.GroupVersionResource(), kind: r.Names.Kind, namespaced: r.Namespaced, namespace: s.options.Namespace}, nil
+			return &subject{resource: r, gvr: r.GroupVersionResource(), kind: r.Names.Kind, namespaced: r.Namespaced,
+				namespace: s.options.Namespace}, nil
 		}
 	}
 	return nil, usage("--resource: no policy file describes '%s'", s.options.Resources[0])

@@ -28,7 +28,8 @@ func (s *scan) fingerprint() string {
 		old = s.options.Old.Set.Hash()
 	}
 	text, _ := json.Marshal([]any{ // texts and numbers
-		s.options.New.Set.Hash(), old, s.options.Upstream, s.options.Files, s.options.AuditLogs, s.options.HARs, s.options.Resources, s.options.Namespace, s.options.As, s.options.User.Name,
+		s.options.New.Set.Hash(), old, s.options.Upstream, s.options.Files, s.options.AuditLogs, s.options.HARs,
+		s.options.Resources, s.options.Namespace, s.options.As, s.options.User.Name,
 		s.options.User.Groups, s.options.GroupBy, s.options.List,
 	})
 	sum := sha256.Sum256(text)

@@ -88,9 +88,11 @@ func (r *Report) writeText(w io.Writer) error {
 	}
 	if r.IsDiff {
 		fmt.Fprintf(&b, "%s newly denied, %d no longer; findings added for %d, removed for %d, reworded for %d; edited otherwise: %d\n",
-			quote.Count(r.Changes[Refused], "object"), r.Changes[Accepted], r.Changes[Added], r.Changes[Removed], r.Changes[Reworded], r.Changes[Edited])
+			quote.Count(r.Changes[Refused], "object"), r.Changes[Accepted], r.Changes[Added], r.Changes[Removed],
+			r.Changes[Reworded], r.Changes[Edited])
 	}
-	fmt.Fprintf(&b, "%s: %d denied, %d not judged, %d warned of, %d audited; in %.2fs\n", quote.Count(r.Objects, "object"), r.Denied, r.Unjudged, r.Warned, r.Audited, r.Seconds)
+	fmt.Fprintf(&b, "%s: %d denied, %d not judged, %d warned of, %d audited; in %.2fs\n",
+		quote.Count(r.Objects, "object"), r.Denied, r.Unjudged, r.Warned, r.Audited, r.Seconds)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

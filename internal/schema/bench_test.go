@@ -73,7 +73,8 @@ func grow(tb testing.TB, raw []byte, size int) []byte {
 	at += len(`"env":[`)
 	var more []byte
 	for i := 0; len(raw)+len(more) < size; i++ {
-		item, err := json.Marshal(map[string]string{"name": "SETTING_" + string(rune('A'+i%26)) + "_" + itoa(i), "value": "value number " + itoa(i)})
+		item, err := json.Marshal(map[string]string{"name": "SETTING_" + string(rune('A'+i%26)) + "_" + itoa(i),
+			"value": "value number " + itoa(i)})
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -103,8 +104,8 @@ var sizes = []struct {
 	size int
 }{{"1KB", 0}, {"10KB", 10 << 10}, {"100KB", 100 << 10}, {"1MB", 1 << 20}}
 
-// BenchmarkAdmit is the way from bytes to bytes: parse, prune, default, validate, print. Beside it, in the same run, the
-// same object goes the same way through Kubernetes' libraries.
+// BenchmarkAdmit is the way from bytes to bytes: parse, prune, default, validate, print. Beside it, in the same run,
+// the same object goes the same way through Kubernetes' libraries.
 func BenchmarkAdmit(b *testing.B) {
 	dir := suites(b)
 	for _, rules := range []bool{false, true} {
@@ -182,7 +183,8 @@ func httpRoute(size int) []byte {
 		if i%2 == 0 || size > 1300 { // there may be no more than 127 matches
 			var headers []string
 			for h := range min(16, 1+size/6000) {
-				headers = append(headers, fmt.Sprintf(`{"type":"Exact","name":"X-Tenant-%d","value":"team-a-%d"}`, h, i))
+				headers = append(headers, fmt.Sprintf(`{"type":"Exact","name":"X-Tenant-%d","value":"team-a-%d"}`, h,
+					i))
 			}
 			match += `,"headers":[` + strings.Join(headers, ",") + `]`
 		}
@@ -265,7 +267,8 @@ func BenchmarkSteps(b *testing.B) {
 // BenchmarkCompileCRD measures loading a definition of the suites.
 func BenchmarkCompileCRD(b *testing.B) {
 	for _, name := range []string{"httproutes", "gateways", "referencegrants"} {
-		crd := definitions(b, suites(b)+"/data/gateway-api/config/crd/standard/gateway.networking.k8s.io_"+name+".yaml")[0]
+		crd := definitions(b, suites(b)+"/data/gateway-api/config/crd/standard/gateway.networking.k8s.io_"+name+
+			".yaml")[0]
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if _, _, errs := schema.CompileCRD(crd); len(errs) > 0 {

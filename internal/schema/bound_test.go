@@ -49,11 +49,13 @@ func TestWrongMetadataIsBounded(t *testing.T) {
 		{"annotations", `"annotations":{`, `}`, counted(`" %d":""`), 1},
 		{"finalizers", `"finalizers":[`, `]`, counted(`" %d"`), 1},
 		{"owners", `"ownerReferences":[`, `]`, alike(`{}`), 4},
-		{"controllers", `"ownerReferences":[`, `]`, alike(`{"apiVersion":"v1","kind":"A","name":"a","uid":"u","controller":true}`), 1},
+		{"controllers", `"ownerReferences":[`, `]`,
+			alike(`{"apiVersion":"v1","kind":"A","name":"a","uid":"u","controller":true}`), 1},
 		{"managers", `"managedFields":[`, `]`, alike(`{}`), 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, err := document.Parse([]byte(repeated(n, `{"metadata":{"name":"a",`+c.member, c.end+`}}`, c.item)), document.Limits{})
+			d, err := document.Parse([]byte(repeated(n, `{"metadata":{"name":"a",`+c.member, c.end+`}}`, c.item)),
+				document.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +75,8 @@ func TestWrongMetadataIsBounded(t *testing.T) {
 			if len(r.Errors) > maxFailures+1 || shown > (maxFailures+1)*3*quote.MaxValue {
 				t.Errorf("%d failures of %d bytes", len(r.Errors), shown)
 			}
-			if found := len(r.Errors) + r.More; c.failures > 0 && (found < n-meta.MaxWrong || found > n+3*meta.MaxWrong) || c.failures == 0 && found != 1 {
+			if found := len(r.Errors) + r.More; c.failures > 0 &&
+				(found < n-meta.MaxWrong || found > n+3*meta.MaxWrong) || c.failures == 0 && found != 1 {
 				t.Errorf("%d failures and %d more for %d", len(r.Errors), r.More, n)
 			}
 		})
@@ -107,9 +110,12 @@ func TestLongMetadata(t *testing.T) {
 	s.prepare()
 	long := strings.Repeat("x ", 100_000)
 	for _, meta := range []string{
-		`"name":"` + long + `"`, `"name":"a","labels":{"` + long + `":"` + long + `"}`, `"name":"a","annotations":{"` + long + `":""}`,
+		`"name":"` + long + `"`, `"name":"a","labels":{"` + long + `":"` + long + `"}`, `"name":"a","annotations":{"` +
+			long + `":""}`,
 		`"name":"a","finalizers":["orphan","foregroundDeletion","` + long + `"]`,
-		`"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"A","name":"` + long + `","uid":"u","controller":true},{"apiVersion":"v1","kind":"A","name":"` + long + `","uid":"u","controller":true}]`,
+		`"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"A","name":"` + long +
+			`","uid":"u","controller":true},{"apiVersion":"v1","kind":"A","name":"` + long +
+			`","uid":"u","controller":true}]`,
 		`"name":"a","managedFields":[{"operation":"` + long + `"}]`,
 	} {
 		d, err := document.Parse([]byte(`{"metadata":{`+meta+`}}`), document.Limits{})

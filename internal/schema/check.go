@@ -5,8 +5,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
-// check adds what the check of a document's schema finds in a value of the object. An update that replaces the object has
-// to be valid as a whole: what a patch is not to blame for [Schema.ValidatePatched] drops.
+// check adds what the check of a document's schema finds in a value of the object. An update that replaces the object
+// has to be valid as a whole: what a patch is not to blame for [Schema.ValidatePatched] drops.
 func (w *validator) check(s *Schema, obj, v document.Node) { w.found(s.check.Check(obj, s.use), v) }
 
 // found adds the failures within a value.

@@ -36,15 +36,17 @@ type compiler struct {
 
 func newCompiler() *compiler {
 	return &compiler{
-		stripFormat: apiservervalidation.StripUnsupportedFormatsPostProcessorForVersion(environment.DefaultCompatibilityVersion()),
-		patterns:    map[string]*pattern.Pattern{},
+		stripFormat: apiservervalidation.StripUnsupportedFormatsPostProcessorForVersion(
+			environment.DefaultCompatibilityVersion()),
+		patterns: map[string]*pattern.Pattern{},
 	}
 }
 
 // shape compiles a schema. implied is set for objects that have kind, apiVersion and metadata at
 // any rate. The structural schema stands at the same place. It is nil below allOf, anyOf, oneOf and
 // not, which have neither default nor list type nor rule.
-func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.Structural, implied bool) (*Shape, error) {
+func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.Structural,
+	implied bool) (*Shape, error) {
 	s := &Shape{}
 	if p.Nullable {
 		s.null = nullIsValue
@@ -235,7 +237,8 @@ func only(p *apiextensions.JSONSchemaProps, typeName string) bool {
 func (s *Shape) summarise() {
 	s.flat = s.logic == nil && s.enum == nil && s.envelope != embeddedEnvelope && s.object.others != othersRefused
 	s.checks = checkNothing
-	if !s.flat || s.text != nil || s.number != nil || s.object.size != nil || s.list.size != nil || s.list.kind != nil || len(s.object.required) > 0 {
+	if !s.flat || s.text != nil || s.number != nil || s.object.size != nil || s.list.size != nil ||
+		s.list.kind != nil || len(s.object.required) > 0 {
 		s.checks = checkAll
 	}
 	s.hasListTypes = s.list.kind != nil
@@ -272,7 +275,8 @@ func (s *Shape) include(child *Shape) {
 
 // deep reports whether what is deeper in a value decides whether the value itself is right.
 func (s *Shape) deep() bool {
-	return s.logic != nil || s.enum != nil || s.envelope == embeddedEnvelope || s.list.kind != nil && s.list.kind.Keys == nil
+	return s.logic != nil || s.enum != nil || s.envelope == embeddedEnvelope || s.list.kind != nil &&
+		s.list.kind.Keys == nil
 }
 
 // defaultOf is the default of a value with the defaults inside it filled in, as the walk over a request would do.

@@ -40,7 +40,8 @@ type Version struct {
 // definition was written. Warnings are a server's own, and estimates of the cost of CEL rules that
 // a server would refuse. The definition is not changed. extensions hold what the schemas of the
 // versions say in the gateway's own keywords, in the order of the versions; there may be fewer.
-func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition, extensions ...*Extensions) (versions []Version, warnings, errs field.ErrorList) {
+func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition,
+	extensions ...*Extensions) (versions []Version, warnings, errs field.ErrorList) {
 	internal, err := internalOf(crd.DeepCopy())
 	if err != nil {
 		return nil, nil, field.ErrorList{field.Invalid(field.NewPath("spec"), wording.Omitted, err.Error())}
@@ -70,18 +71,20 @@ func internalOf(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.C
 	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
 	internal := &apiextensions.CustomResourceDefinition{}
-	return internal, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil)
+	return internal, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd,
+		internal, nil)
 }
 
-// HasValidNames reports whether there is nothing to say of a definition but of the schemas of its versions, and of the fields
-// in them that it names.
+// HasValidNames reports whether there is nothing to say of a definition but of the schemas of its versions, and of the
+// fields in them that it names.
 func HasValidNames(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	bare := *crd
 	bare.Spec.Versions = slices.Clone(crd.Spec.Versions)
 	for i := range bare.Spec.Versions {
 		v := &bare.Spec.Versions[i]
 		v.SelectableFields = nil
-		v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}
+		v.Schema = &apiextensionsv1.CustomResourceValidation{
+			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}
 	}
 	internal, err := internalOf(bare.DeepCopy())
 	if err != nil {
@@ -91,7 +94,9 @@ func HasValidNames(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return len(warnings)+len(errs) == 0
 }
 
-func (c *compiler) version(crd *apiextensions.CustomResourceDefinition, from *apiextensions.CustomResourceDefinitionVersion, said *Extensions, path *field.Path) (Version, field.ErrorList) {
+func (c *compiler) version(crd *apiextensions.CustomResourceDefinition,
+	from *apiextensions.CustomResourceDefinitionVersion, said *Extensions, path *field.Path) (Version,
+	field.ErrorList) {
 	v := Version{Name: from.Name, Served: from.Served}
 	if from.Deprecated {
 		v.Warning = deprecationOf(&crd.Spec, v.Name)
@@ -108,7 +113,8 @@ func (c *compiler) version(crd *apiextensions.CustomResourceDefinition, from *ap
 		return v, field.ErrorList{field.Invalid(path, wording.Omitted, err.Error())}
 	}
 	var errs field.ErrorList
-	if v.Schema, errs = c.schema(definition.OpenAPIV3Schema, Options{Path: path, Resource: true, Extensions: said}); len(errs) > 0 {
+	if v.Schema, errs = c.schema(definition.OpenAPIV3Schema,
+		Options{Path: path, Resource: true, Extensions: said}); len(errs) > 0 {
 		return v, errs
 	}
 	v.Schema.metadata = &meta.Rules{Namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped}
@@ -120,9 +126,9 @@ func (c *compiler) version(crd *apiextensions.CustomResourceDefinition, from *ap
 	return v, nil
 }
 
-// deprecationOf returns the warning to clients of a deprecated version if its author gave none. As on an API server it names the
-// version of the greatest stability that is served, greater than the deprecated one, and not deprecated itself, and among
-// such versions the newest.
+// deprecationOf returns the warning to clients of a deprecated version if its author gave none. As on an API server it
+// names the version of the greatest stability that is served, greater than the deprecated one, and not deprecated
+// itself, and among such versions the newest.
 func deprecationOf(crd *apiextensions.CustomResourceDefinitionSpec, deprecated string) string {
 	better := ""
 	for _, v := range crd.Versions {
@@ -146,8 +152,8 @@ type Options struct {
 	Resource bool
 	// Namespaced reports whether metadata may have a namespace.
 	Namespaced bool
-	// AnyName lets names be whatever can stand in a path, as names of some of Kubernetes' own kinds may; else they are DNS
-	// subdomains.
+	// AnyName lets names be whatever can stand in a path, as names of some of Kubernetes' own kinds may; else they are
+	// DNS subdomains.
 	AnyName bool
 	// MayRepeat lets lists of type set and map repeat themselves, as Kubernetes does in its own kinds: there the type
 	// says how lists are merged.
@@ -157,8 +163,8 @@ type Options struct {
 	// Check says which values are valid by the schema of a document, and Use what the values are.
 	Check *graph.Schema
 	Use   graph.Use
-	// Declared is the schema of a document as far as expressions, and Kubernetes' checks of its own keywords, need it; nil if it has
-	// no such keywords.
+	// Declared is the schema of a document as far as expressions, and Kubernetes' checks of its own keywords, need it;
+	// nil if it has no such keywords.
 	Declared *apiextensionsv1.JSONSchemaProps
 	// DefaultsNull lets a default take the place of null wherever there is one, also where null is a value.
 	DefaultsNull bool
@@ -170,7 +176,8 @@ type Options struct {
 // holds for it.
 func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warnings, errs field.ErrorList) {
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal,
+		nil); err != nil {
 		return nil, nil, field.ErrorList{field.Invalid(o.Path, wording.Omitted, err.Error())}
 	}
 	if internal.Type != "object" && (o.Resource || internal.Type != "array") {
@@ -200,7 +207,8 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 func checkSchema(props *apiextensions.JSONSchemaProps, o Options) (warnings, errs field.ErrorList) {
 	root, prefix := props, "spec.versions[0].schema.openAPIV3Schema"
 	if !o.Resource {
-		root = &apiextensions.JSONSchemaProps{Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{"object": *props}}
+		root = &apiextensions.JSONSchemaProps{Type: "object",
+			Properties: map[string]apiextensions.JSONSchemaProps{"object": *props}}
 		prefix += ".properties[object]"
 	}
 	unpruned := false
@@ -276,14 +284,17 @@ func written(path string) string {
 	return path
 }
 
-// advice returns the warnings of a server when a definition is created, and those about messages by the API conventions.
+// advice returns the warnings of a server when a definition is created, and those about messages by the API
+// conventions.
 func advice(crd *apiextensions.CustomResourceDefinition) (warnings field.ErrorList) {
 	at := func(root *field.Path, schema *apiextensions.JSONSchemaProps) {
 		walkSchema(schema, root, func(s *apiextensions.JSONSchemaProps, path *field.Path) {
 			if s.Format != "" {
 				sp := spec.Schema{SchemaProps: spec.SchemaProps{Format: s.Format, Type: []string{s.Type}}}
-				for _, name := range apiservervalidation.GetUnrecognizedFormats(&sp, environment.DefaultCompatibilityVersion()) {
-					warnings = append(warnings, field.Invalid(path.Child("format"), name, "unrecognized format, which is not checked"))
+				for _, name := range apiservervalidation.GetUnrecognizedFormats(&sp,
+					environment.DefaultCompatibilityVersion()) {
+					warnings = append(warnings,
+						field.Invalid(path.Child("format"), name, "unrecognized format, which is not checked"))
 				}
 			}
 			if s.XListType != nil && *s.XListType == "set" && s.Items != nil && s.Items.Schema != nil {
@@ -307,7 +318,8 @@ func advice(crd *apiextensions.CustomResourceDefinition) (warnings field.ErrorLi
 }
 
 // walkSchema visits a schema and every schema in it, in a fixed order.
-func walkSchema(s *apiextensions.JSONSchemaProps, path *field.Path, visit func(*apiextensions.JSONSchemaProps, *field.Path)) {
+func walkSchema(s *apiextensions.JSONSchemaProps, path *field.Path,
+	visit func(*apiextensions.JSONSchemaProps, *field.Path)) {
 	if s == nil {
 		return
 	}
@@ -370,7 +382,8 @@ func pruneDefaults(s *structuralschema.Structural, resource bool) error {
 	return err
 }
 
-func (c *compiler) structural(props *apiextensions.JSONSchemaProps, resource bool) (*Shape, *structuralschema.Structural, error) {
+func (c *compiler) structural(props *apiextensions.JSONSchemaProps,
+	resource bool) (*Shape, *structuralschema.Structural, error) {
 	structural, err := structuralschema.NewStructural(props)
 	if err != nil {
 		return nil, nil, err

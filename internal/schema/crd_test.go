@@ -117,14 +117,17 @@ func TestCompileCRDVersions(t *testing.T) {
 	deprecated := "use v1"
 	crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
 		Name: "v1beta1", Deprecated: true, DeprecationWarning: &deprecated,
-		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+		Schema: &apiextensionsv1.CustomResourceValidation{
+			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
 		Subresources: &apiextensionsv1.CustomResourceSubresources{
 			Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
-			Scale:  &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
+			Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas",
+				StatusReplicasPath: ".status.replicas"},
 		},
 	}, apiextensionsv1.CustomResourceDefinitionVersion{
 		Name: "v1alpha1", Served: true, Deprecated: true,
-		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+		Schema: &apiextensionsv1.CustomResourceValidation{
+			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
 	})
 	versions, _, errs := schema.CompileCRD(crd)
 	if len(errs) > 0 {
@@ -139,7 +142,8 @@ func TestCompileCRDVersions(t *testing.T) {
 	want := []schema.Version{
 		{Name: "v1", Served: true},
 		{Name: "v1beta1", Status: true, Scale: true, Warning: "use v1"},
-		{Name: "v1alpha1", Served: true, Warning: "lab.example.com/v1alpha1 Widget is deprecated; use lab.example.com/v1 Widget"},
+		{Name: "v1alpha1", Served: true,
+			Warning: "lab.example.com/v1alpha1 Widget is deprecated; use lab.example.com/v1 Widget"},
 	}
 	if !reflect.DeepEqual(versions, want) {
 		t.Errorf("got %+v, want %+v", versions, want)
@@ -155,7 +159,8 @@ func TestCompile(t *testing.T) {
 	}{
 		{"a bare object may have what is implied elsewhere", `{type: object, properties: {metadata: {type: array, items: {type: string}}, kind: {type: integer, default: 1}}}`,
 			schema.Options{Path: path}, nil},
-		{"a resource may not", `{type: object, properties: {kind: {type: integer}}}`, schema.Options{Path: path, Resource: true},
+		{"a resource may not", `{type: object, properties: {kind: {type: integer}}}`,
+			schema.Options{Path: path, Resource: true},
 			[]string{`spec.schema.openAPIV3Schema.properties[kind].type: Invalid value: "integer": must be string`}},
 		{"no object", `{type: array, items: {type: string}}`, schema.Options{Path: path, Resource: true},
 			[]string{`spec.schema.openAPIV3Schema.type: Invalid value: "array": must be object at the root`}},
@@ -166,7 +171,8 @@ func TestCompile(t *testing.T) {
 			[]string{`spec.schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields`}},
 		{"without a path", `{type: object, properties: {a: {}}}`, schema.Options{},
 			[]string{`properties[a].type: Required value: must not be empty for specified object fields`}},
-		{"rules of a bare object", `{type: object, x-kubernetes-validations: [{rule: "has(self.metadata)"}]}`, schema.Options{Path: path},
+		{"rules of a bare object", `{type: object, x-kubernetes-validations: [{rule: "has(self.metadata)"}]}`,
+			schema.Options{Path: path},
 			[]string{`spec.schema.openAPIV3Schema.x-kubernetes-validations[0].rule: Invalid value: {"Rule":"has(self.metadata)","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation failed: ERROR: <input>:1:4: undefined field 'metadata'` + "\n | has(self.metadata)\n | ...^"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -188,7 +194,8 @@ func TestCompile(t *testing.T) {
 // What a bare object calls kind, apiVersion and metadata is its own.
 func TestBareObject(t *testing.T) {
 	props := &apiextensionsv1.JSONSchemaProps{}
-	if err := yaml.UnmarshalStrict([]byte(`{type: object, properties: {kind: {type: integer}, id: {type: string}}}`), props); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(`{type: object, properties: {kind: {type: integer}, id: {type: string}}}`),
+		props); err != nil {
 		t.Fatal(err)
 	}
 	s, _, errs := schema.Compile(props, schema.Options{})
@@ -200,7 +207,8 @@ func TestBareObject(t *testing.T) {
 	if err := s.Prune(d, &unknown); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := unknown.Messages(), []string{`unknown field "apiVersion"`, `unknown field "metadata"`}; !slices.Equal(got, want) {
+	if got, want := unknown.Messages(),
+		[]string{`unknown field "apiVersion"`, `unknown field "metadata"`}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if r := s.Validate(nil, d.Root(), document.Node{}); !r.Valid() {
@@ -212,9 +220,10 @@ func TestBareObject(t *testing.T) {
 func TestBareDefaults(t *testing.T) {
 	const metadata = `{type: object, default: {columns: []}, properties: {columns: {type: array, items: {type: string}, default: [id]}, rows: {type: object, default: {metadata: {name: 1}}, properties: {metadata: {type: object, properties: {name: {type: integer}}}}}}}`
 	for text, want := range map[string]string{
-		`{type: object, properties: {metadata: ` + metadata + `}}`:                                `{"columns":[],"rows":{"metadata":{"name":1}}}`,
-		`{type: object, properties: {other: ` + metadata + `}}`:                                   `{"columns":[],"rows":{"metadata":{"name":1}}}`,
-		`{type: array, items: {type: object, properties: {metadata: ` + metadata + `}}}`:          `{"columns":[],"rows":{"metadata":{"name":1}}}`,
+		`{type: object, properties: {metadata: ` + metadata + `}}`: `{"columns":[],"rows":{"metadata":{"name":1}}}`,
+		`{type: object, properties: {other: ` + metadata + `}}`:    `{"columns":[],"rows":{"metadata":{"name":1}}}`,
+		`{type: array, items: {type: object, properties: {metadata: ` + metadata +
+			`}}}`: `{"columns":[],"rows":{"metadata":{"name":1}}}`,
 		`{type: object, properties: {kind: {type: array, default: [1], items: {type: integer}}}}`: `[1]`,
 	} {
 		props := &apiextensionsv1.JSONSchemaProps{}
@@ -265,7 +274,8 @@ func TestRecordedDefinitions(t *testing.T) {
 		}
 		for _, cause := range c.Expect.Causes {
 			// The server names fields of a version of the definition that is no longer written.
-			want = append(want, cause.Reason+" "+strings.Replace(cause.Field, "spec.validation.", "spec.versions[0].schema.", 1))
+			want = append(want, cause.Reason+" "+strings.Replace(cause.Field, "spec.validation.",
+				"spec.versions[0].schema.", 1))
 		}
 		slices.Sort(got)
 		slices.Sort(want)

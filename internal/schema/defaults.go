@@ -43,7 +43,9 @@ func (s *Shape) assignBits() {
 		}
 		if raw != nil {
 			s.object.defaulted |= bit
-			s.object.defaults = append(s.object.defaults, memberDefault{member: document.NewMember(p.Name, raw), bit: bit, key: document.NewName(p.Name), shape: p.Shape})
+			s.object.defaults = append(s.object.defaults,
+				memberDefault{member: document.NewMember(p.Name, raw), bit: bit, key: document.NewName(p.Name),
+					shape: p.Shape})
 		}
 	}
 	if demanded < len(s.object.required) {

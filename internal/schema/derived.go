@@ -99,7 +99,8 @@ func (c *deriver) add(p *Property, e *Extensions, at object) {
 			return
 		}
 	}
-	c.list = append(c.list, Derived{Field: p, Name: document.NewName(p.Name), Default: compiled, way: at.steps, order: e.Default.order, path: path})
+	c.list = append(c.list, Derived{Field: p, Name: document.NewName(p.Name), Default: compiled, way: at.steps,
+		order: e.Default.order, path: path})
 }
 
 func (c *deriver) scope(at object) (*cel.DefaultScope, error) {

@@ -52,8 +52,8 @@ func (e *evaluator) explain(x *violation) {
 	}
 }
 
-// reword gives the failure of a rule the words that follow from its expression. What the author says of field and reason
-// stays.
+// reword gives the failure of a rule the words that follow from its expression. What the author says of field and
+// reason stays.
 func (e *evaluator) reword(x *violation, err *field.Error) {
 	r := x.rule
 	if r.FieldPath != "" {

@@ -196,7 +196,8 @@ func (x *extender) union(s *Shape, from *Union) *union {
 			refuse(m.path, "must not be the discriminator")
 		case slices.ContainsFunc(from.Members[:i], func(o UnionMember) bool { return o.Field == m.Field }):
 			refuse(m.path, "must not be '"+m.Field+"' twice")
-		case u.discriminated && slices.ContainsFunc(from.Members[:i], func(o UnionMember) bool { return o.Value == m.Value }):
+		case u.discriminated && slices.ContainsFunc(from.Members[:i],
+			func(o UnionMember) bool { return o.Value == m.Value }):
 			refuse(m.path, "must not have the value '"+m.Value+"', which another member has")
 		case u.discriminated && values != nil && !slices.Contains(values, m.Value):
 			refuse(m.path, "must have one of the values of `"+from.Discriminator+"`, not '"+m.Value+"'")
@@ -205,7 +206,8 @@ func (x *extender) union(s *Shape, from *Union) *union {
 		case p.Shape.def != nil:
 			refuse(m.path, "must not be '"+m.Field+"', which has a default: at most one member of a union is set")
 		}
-		u.members = append(u.members, unionMember{name: document.NewName(p.Name), shape: p.Shape, value: m.Value, optional: m.Optional})
+		u.members = append(u.members, unionMember{name: document.NewName(p.Name), shape: p.Shape, value: m.Value,
+			optional: m.Optional})
 		u.names = append(u.names, m.Field)
 	}
 	if !ok {

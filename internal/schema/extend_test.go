@@ -118,7 +118,8 @@ func TestImmutable(t *testing.T) {
 			want: `{"size":5.0,"zone":"\u0061"}`},
 		{name: "another", old: `{"zone":"a","size":5}`, object: `{"zone":"b","size":6}`,
 			want: `{"zone":"b","size":6}`,
-			errs: []string{`zone: Invalid value: "b": field is immutable`, `size: Invalid value: 6: field is immutable`}},
+			errs: []string{`zone: Invalid value: "b": field is immutable`,
+				`size: Invalid value: 6: field is immutable`}},
 		{name: "the default of what is stored", old: `{}`, object: `{"size":3}`,
 			want: `{"size":3}`, errs: []string{`size: Invalid value: 3: field is immutable`}},
 		{name: "set for the first time", old: `{}`, object: `{"zone":"b"}`, want: `{"zone":"b","size":2}`},
@@ -127,28 +128,41 @@ func TestImmutable(t *testing.T) {
 			want: `{"free":null,"size":2}`, errs: []string{`free: Invalid value: null: field is immutable`}},
 		{name: "null to a value", old: `{"free":null}`, object: `{"free":"a"}`,
 			want: `{"free":"a","size":2}`, errs: []string{`free: Invalid value: "a": field is immutable`}},
-		{name: "taken out by a patch", old: `{"zone":"a","disk":{"format":"x","class":"y"}}`, object: `{}`, patched: true,
-			want: `{"size":2}`, errs: []string{`disk.class: Invalid value: null: field is immutable`, `zone: Invalid value: null: field is immutable`}},
+		{name: "taken out by a patch", old: `{"zone":"a","disk":{"format":"x","class":"y"}}`, object: `{}`,
+			patched: true,
+			want:    `{"size":2}`, errs: []string{`disk.class: Invalid value: null: field is immutable`,
+				`zone: Invalid value: null: field is immutable`}},
 		{name: "within an object", old: `{"disk":{"format":"x","class":"fast"}}`, object: `{"disk":{"format":"z"}}`,
 			want: `{"disk":{"format":"z","class":"fast"},"size":2}`},
-		{name: "within an object that is left out", old: `{"disk":{"format":"x","class":"fast","key":{"id":"k"}}}`, object: `{}`,
-			want: `{"disk":{"class":"fast","key":{"id":"k"}},"size":2}`, errs: []string{`disk.format: Required value`}},
-		{name: "an object", old: `{"disk":{"format":"x","key":{"id":"k","version":1.0}}}`, object: `{"disk":{"format":"x","key":{"version":1,"id":"k"}}}`,
-			want: `{"disk":{"format":"x","key":{"version":1,"id":"k"}},"size":2}`},
-		{name: "an object with something left out", old: `{"disk":{"format":"x","key":{"id":"k","version":1}}}`, object: `{"disk":{"format":"x","key":{"id":"k"}}}`,
-			want: `{"disk":{"format":"x","key":{"id":"k"}},"size":2}`, errs: []string{`disk.key: Invalid value: {"id":"k"}: field is immutable`}},
+		{name: "within an object that is left out", old: `{"disk":{"format":"x","class":"fast","key":{"id":"k"}}}`,
+			object: `{}`,
+			want:   `{"disk":{"class":"fast","key":{"id":"k"}},"size":2}`, errs: []string{`disk.format: Required value`}},
+		{name: "an object", old: `{"disk":{"format":"x","key":{"id":"k","version":1.0}}}`,
+			object: `{"disk":{"format":"x","key":{"version":1,"id":"k"}}}`,
+			want:   `{"disk":{"format":"x","key":{"version":1,"id":"k"}},"size":2}`},
+		{name: "an object with something left out", old: `{"disk":{"format":"x","key":{"id":"k","version":1}}}`,
+			object: `{"disk":{"format":"x","key":{"id":"k"}}}`,
+			want:   `{"disk":{"format":"x","key":{"id":"k"}},"size":2}`,
+			errs:   []string{`disk.key: Invalid value: {"id":"k"}: field is immutable`}},
 		{name: "items by their keys, one of them with a default",
 			old:    `{"ports":[{"port":1,"protocol":"TCP","host":"a"},{"port":2,"host":"b"},{"port":3,"host":"c"}]}`,
 			object: `{"ports":[{"port":2},{"port":1,"host":"a"},{"port":1,"protocol":"UDP","host":"x"}]}`,
 			want:   `{"ports":[{"port":2,"host":"b","protocol":"TCP"},{"port":1,"host":"a","protocol":"TCP"},{"port":1,"protocol":"UDP","host":"x"}],"size":2}`},
-		{name: "an item that differs", old: `{"ports":[{"port":1,"host":"a"},{"port":2,"host":"b"}]}`, object: `{"ports":[{"port":2,"host":"c"}]}`,
-			want: `{"ports":[{"port":2,"host":"c","protocol":"TCP"}],"size":2}`, errs: []string{`ports[0].host: Invalid value: "c": field is immutable`}},
+		{name: "an item that differs", old: `{"ports":[{"port":1,"host":"a"},{"port":2,"host":"b"}]}`,
+			object: `{"ports":[{"port":2,"host":"c"}]}`,
+			want:   `{"ports":[{"port":2,"host":"c","protocol":"TCP"}],"size":2}`,
+			errs:   []string{`ports[0].host: Invalid value: "c": field is immutable`}},
 		{name: "values of a map come and go", old: `{"tags":{"a":"1","b":"2"}}`, object: `{"tags":{"b":"3","c":"4"}}`,
-			want: `{"tags":{"b":"3","c":"4"},"size":2}`, errs: []string{`tags[b]: Invalid value: "3": field is immutable`}},
-		{name: "a set in another order", old: `{"groups":["a","b"],"steps":["a","b"]}`, object: `{"groups":["b","a"],"steps":["b","a"]}`,
-			want: `{"groups":["b","a"],"steps":["b","a"],"size":2}`, errs: []string{`steps: Invalid value: ["b","a"]: field is immutable`}},
-		{name: "items as a whole", old: `{"rules":[{"name":"a","allow":true},{"name":"b"}]}`, object: `{"rules":[{"name":"c"},{"name":"b"},{"name":"a"}]}`,
-			want: `{"rules":[{"name":"c"},{"name":"b"},{"name":"a"}],"size":2}`, errs: []string{`rules[2]: Invalid value: {"name":"a"}: field is immutable`}},
+			want: `{"tags":{"b":"3","c":"4"},"size":2}`,
+			errs: []string{`tags[b]: Invalid value: "3": field is immutable`}},
+		{name: "a set in another order", old: `{"groups":["a","b"],"steps":["a","b"]}`,
+			object: `{"groups":["b","a"],"steps":["b","a"]}`,
+			want:   `{"groups":["b","a"],"steps":["b","a"],"size":2}`,
+			errs:   []string{`steps: Invalid value: ["b","a"]: field is immutable`}},
+		{name: "items as a whole", old: `{"rules":[{"name":"a","allow":true},{"name":"b"}]}`,
+			object: `{"rules":[{"name":"c"},{"name":"b"},{"name":"a"}]}`,
+			want:   `{"rules":[{"name":"c"},{"name":"b"},{"name":"a"}],"size":2}`,
+			errs:   []string{`rules[2]: Invalid value: {"name":"a"}: field is immutable`}},
 		{name: "many items", old: `{"ports":` + items(20, 1) + `}`, object: `{"ports":` + items(20, -1) + `}`,
 			want: `{"ports":` + items(20, 0) + `,"size":2}`},
 	} {
@@ -186,7 +200,8 @@ func TestImmutableAgreesWithTransitionRules(t *testing.T) {
 		g := schematest.New(seed)
 		spec := g.Schema()
 		spec.XValidations, spec.XPreserveUnknownFields = nil, nil
-		root := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *spec}}
+		root := &apiextensionsv1.JSONSchemaProps{Type: "object",
+			Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *spec}}
 		immutable, _, errs := schema.Compile(root, schema.Options{Extensions: &schema.Extensions{
 			Properties: map[string]*schema.Extensions{"spec": {Immutable: true}},
 		}})
@@ -211,7 +226,8 @@ func TestImmutableAgreesWithTransitionRules(t *testing.T) {
 			}
 			compared++
 			if (len(got) > 0) != (len(want) > 0) {
-				t.Errorf("seed %d: %s, then %s\nschema %s\n got %q\nwant %q", seed, old, object, schematest.Text(spec), got, want)
+				t.Errorf("seed %d: %s, then %s\nschema %s\n got %q\nwant %q", seed, old, object, schematest.Text(spec),
+					got, want)
 			}
 		}
 	}
@@ -259,21 +275,30 @@ func TestUnion(t *testing.T) {
 		{name: "optional", object: `{"plan":{"type":"Random"}}`},
 		{name: "another discriminator", object: `{"plan":{"type":"None"}}`},
 		{name: "not the member", object: `{"plan":{"type":"Calendar","random":3}}`,
-			errs: []string{"plan.cron: Required value: must be set where `type` is 'Calendar'", "plan.random: Forbidden: may only be set where `type` is 'Random'"}},
+			errs: []string{"plan.cron: Required value: must be set where `type` is 'Calendar'",
+				"plan.random: Forbidden: may only be set where `type` is 'Random'"}},
 		{name: "several", object: `{"plan":{"type":"Fixed","fixed":{},"cron":"x","random":null},"source":{"url":"u","path":"p","inline":"i"}}`,
 			want: `{"plan":{"type":"Fixed","fixed":{},"cron":"x"},"source":{"url":"u","path":"p","inline":"i"}}`,
-			errs: []string{"plan.cron: Forbidden: may only be set where `type` is 'Calendar'", "source: Invalid value: must have at most one of `url`, `path` and `inline`"}},
+			errs: []string{"plan.cron: Forbidden: may only be set where `type` is 'Calendar'",
+				"source: Invalid value: must have at most one of `url`, `path` and `inline`"}},
 		{name: "by the default", object: `{"plan":{"cron":"x"}}`, want: `{"plan":{"cron":"x","type":"Fixed"}}`,
-			errs: []string{"plan.fixed: Required value: must be set where `type` is 'Fixed'", "plan.cron: Forbidden: may only be set where `type` is 'Calendar'"}},
-		{name: "what is stale is cleared", old: `{"plan":{"type":"Fixed","fixed":{"at":"noon"}}}`, object: `{"plan":{"type":"Calendar","fixed":{"at":"\u006eoon"},"cron":"x"}}`,
-			want: `{"plan":{"type":"Calendar","cron":"x"}}`},
-		{name: "but not what was changed too", old: `{"plan":{"type":"Fixed","fixed":{"at":"noon"}}}`, object: `{"plan":{"type":"Calendar","fixed":{"at":"one"},"cron":"x"}}`,
-			errs: []string{"plan.fixed: Forbidden: may only be set where `type` is 'Fixed'"}},
-		{name: "nor what was not stored", old: `{"plan":{"type":"Random"}}`, object: `{"plan":{"type":"Calendar","fixed":{},"cron":"x"}}`,
-			errs: []string{"plan.fixed: Forbidden: may only be set where `type` is 'Fixed'"}},
-		{name: "the discriminator left out is its default", old: `{"plan":{"type":"Calendar","cron":"x"}}`, object: `{"plan":{"cron":"x","fixed":{}}}`,
-			want: `{"plan":{"fixed":{},"type":"Fixed"}}`},
-		{name: "what an update leaves as it was", old: `{"plan":{"type":"Calendar","random":1},"source":{"url":"a","path":"b"}}`, object: `{"plan":{"type":"Calendar","random":2},"source":{"url":"c","path":"d"}}`},
+			errs: []string{"plan.fixed: Required value: must be set where `type` is 'Fixed'",
+				"plan.cron: Forbidden: may only be set where `type` is 'Calendar'"}},
+		{name: "what is stale is cleared", old: `{"plan":{"type":"Fixed","fixed":{"at":"noon"}}}`,
+			object: `{"plan":{"type":"Calendar","fixed":{"at":"\u006eoon"},"cron":"x"}}`,
+			want:   `{"plan":{"type":"Calendar","cron":"x"}}`},
+		{name: "but not what was changed too", old: `{"plan":{"type":"Fixed","fixed":{"at":"noon"}}}`,
+			object: `{"plan":{"type":"Calendar","fixed":{"at":"one"},"cron":"x"}}`,
+			errs:   []string{"plan.fixed: Forbidden: may only be set where `type` is 'Fixed'"}},
+		{name: "nor what was not stored", old: `{"plan":{"type":"Random"}}`,
+			object: `{"plan":{"type":"Calendar","fixed":{},"cron":"x"}}`,
+			errs:   []string{"plan.fixed: Forbidden: may only be set where `type` is 'Fixed'"}},
+		{name: "the discriminator left out is its default", old: `{"plan":{"type":"Calendar","cron":"x"}}`,
+			object: `{"plan":{"cron":"x","fixed":{}}}`,
+			want:   `{"plan":{"fixed":{},"type":"Fixed"}}`},
+		{name: "what an update leaves as it was",
+			old:    `{"plan":{"type":"Calendar","random":1},"source":{"url":"a","path":"b"}}`,
+			object: `{"plan":{"type":"Calendar","random":2},"source":{"url":"c","path":"d"}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.want == "" {
@@ -367,14 +392,16 @@ func TestUnionAgreesWithKubernetes(t *testing.T) {
 		return parsed(t, strings.NewReplacer(`"=a"`, `"A"`, `"=b"`, `"B"`, `"=z"`, `"Z"`).Replace(raw(o)))
 	}
 	check := func(op operation.Type, o, old *object) (fields []string) {
-		for _, err := range validate.DiscriminatedUnion(t.Context(), operation.Operation{Type: op}, nil, o, old, membership,
+		for _, err := range validate.DiscriminatedUnion(t.Context(), operation.Operation{Type: op}, nil, o, old,
+			membership,
 			func(o *object) string {
 				if o == nil {
 					return ""
 				}
 				return o.Type
 			},
-			func(o *object) bool { return o != nil && o.A != nil }, func(o *object) bool { return o != nil && o.B != nil },
+			func(o *object) bool { return o != nil && o.A != nil },
+			func(o *object) bool { return o != nil && o.B != nil },
 			func(o *object) bool { return o != nil && o.C != nil }) {
 			fields = append(fields, err.Field)
 		}
@@ -397,7 +424,8 @@ func TestUnionAgreesWithKubernetes(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", raw(o), got, want)
 		}
 		for _, old := range objects {
-			if got, want := failing(written(o), written(old)), check(operation.Update, &o, &old); !slices.Equal(got, want) {
+			if got, want := failing(written(o), written(old)),
+				check(operation.Update, &o, &old); !slices.Equal(got, want) {
 				t.Errorf("%s, before %s: got %q, want %q", raw(o), raw(old), got, want)
 			}
 		}

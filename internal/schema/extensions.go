@@ -25,7 +25,8 @@ const (
 // Extensions holds the keywords for one value, and for the values in it, that Kubernetes' types
 // have no place for. It is read beside these and given to [CompileCRD] and [Compile] with them.
 type Extensions struct {
-	// Types are the JSON types of which the value has one, if Kubernetes' types have no place for them; empty for all others.
+	// Types are the JSON types of which the value has one, if Kubernetes' types have no place for them; empty for all
+	// others.
 	Types []string
 	// Default is how the value is computed if it is not set; nil if it is not.
 	Default *DerivedDefault
@@ -112,7 +113,8 @@ func (r *ExtensionReader) Keyword(e *Extensions, m document.Node, path *field.Pa
 		}
 		each(m, func(i int, u document.Node) { e.Unions = r.union(e.Unions, u, path.Index(i)) })
 	default:
-		r.refuse(path, "must be one of the keywords '"+DerivedDefaultKey+"', '"+keywordImmutable+"' and '"+keywordUnion+"'")
+		r.refuse(path, "must be one of the keywords '"+DerivedDefaultKey+"', '"+keywordImmutable+"' and '"+keywordUnion+
+			"'")
 	}
 }
 
@@ -126,7 +128,8 @@ func each(n document.Node, visit func(int, document.Node)) {
 }
 
 // subschemas visits the schemas in a schema, with the keyword that each stands in and the name of a property.
-func subschemas(n document.Node, path *field.Path, visit func(sub document.Node, path *field.Path, keyword, name string)) {
+func subschemas(n document.Node, path *field.Path,
+	visit func(sub document.Node, path *field.Path, keyword, name string)) {
 	for m := n.First(); m.Valid(); m = m.Next() {
 		switch key := m.Key(); key {
 		case "properties":
@@ -173,7 +176,8 @@ func (e *Extensions) SetProperty(name string, of *Extensions) {
 
 // Empty reports whether nothing is said.
 func (e *Extensions) Empty() bool {
-	return e == nil || len(e.Types) == 0 && e.Default == nil && !e.Immutable && len(e.Unions) == 0 && e.Properties == nil && e.Items == nil && e.Additional == nil
+	return e == nil || len(e.Types) == 0 && e.Default == nil && !e.Immutable && len(e.Unions) == 0 &&
+		e.Properties == nil && e.Items == nil && e.Additional == nil
 }
 
 // forbid refuses keywords in a schema that only asks whether a value fits: there is neither default

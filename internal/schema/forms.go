@@ -8,8 +8,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/keyword"
 )
 
-// Most scalars are right by their kind, size or value, and most objects and lists if all in them is. So Prune leaves most of
-// its walk to a [document.Traverse] by forms, which are compiled from the keywords, and looks at what they do not take.
+// Most scalars are right by their kind, size or value, and most objects and lists if all in them is. So Prune leaves
+// most of its walk to a [document.Traverse] by forms, which are compiled from the keywords, and looks at what they do
+// not take.
 
 // glanceOf makes the glance of a shape.
 func glanceOf(s *Shape) document.Glance {
@@ -116,8 +117,8 @@ func (o *objectRules) known() *document.Known {
 	return document.NewKnown(o.names, members, o.notes != nil)
 }
 
-// integers returns the least and the greatest integer that is surely right; 1 and 0 if that is not known. They fit a float32,
-// whatever they are.
+// integers returns the least and the greatest integer that is surely right; 1 and 0 if that is not known. They fit a
+// float32, whatever they are.
 func integers(r *keyword.Number) (least, most int64) {
 	if least, most = r.Low, r.High; least == most {
 		least, most = math.MinInt64, math.MaxInt64

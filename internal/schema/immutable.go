@@ -69,8 +69,8 @@ func (s *Shape) unset(m document.Node, found bool) bool {
 	return !found || m.Kind() == document.Null && s.null != nullIsValue
 }
 
-// keep gives immutable values that are missing in an object, and in objects in it, their old values. Objects around them
-// that are missing too are made; items and values of maps that are gone are not, as it is the list or the map that
+// keep gives immutable values that are missing in an object, and in objects in it, their old values. Objects around
+// them that are missing too are made; items and values of maps that are gone are not, as it is the list or the map that
 // changed.
 func keep(d *document.Document, s *Shape, v, old document.Node) {
 	if v.Kind() == document.Object {
@@ -92,7 +92,8 @@ func keep(d *document.Document, s *Shape, v, old document.Node) {
 	})
 }
 
-// kept is the JSON of what is immutable of a value: all of it, or an object with what is immutable in it; nil is nothing.
+// kept is the JSON of what is immutable of a value: all of it, or an object with what is immutable in it; nil is
+// nothing.
 func kept(s *Shape, v document.Node) []byte {
 	switch {
 	case s.extra.immutable:
@@ -155,8 +156,8 @@ func (w *validator) lost(s *Shape, v, before document.Node, path *field.Path) {
 	}
 }
 
-// sameValue reports whether two values are the same: numbers count by their value, and the items of sets and of lists of
-// type map in any order, as in CEL rules.
+// sameValue reports whether two values are the same: numbers count by their value, and the items of sets and of lists
+// of type map in any order, as in CEL rules.
 func sameValue(s *Shape, a, b document.Node) bool {
 	if s == nil || a.Kind() != b.Kind() {
 		return compare.Same(a, b, true)

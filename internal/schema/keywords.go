@@ -35,7 +35,8 @@ func (c *compiler) values(s *Shape, p *apiextensions.JSONSchemaProps) error {
 
 	var err error
 	if p.MinLength != nil || p.MaxLength != nil || p.Pattern != "" || format.Of(sp.Format) != nil {
-		s.text = &keyword.Text{Least: count(p.MinLength), Most: count(p.MaxLength), Shown: p.Pattern, Format: format.Of(sp.Format)}
+		s.text = &keyword.Text{Least: count(p.MinLength), Most: count(p.MaxLength), Shown: p.Pattern,
+			Format: format.Of(sp.Format)}
 		if p.Pattern != "" {
 			if s.text.Pattern, err = c.pattern(p.Pattern); err != nil {
 				return fmt.Errorf("pattern %q: %w", p.Pattern, err)
@@ -60,7 +61,8 @@ func (c *compiler) pattern(text string) (*pattern.Pattern, error) {
 }
 
 // anyKind accepts every value.
-var anyKind = [...]verdict{document.Null: match, document.Bool: match, document.Number: match, document.String: match, document.Object: match, document.Array: match}
+var anyKind = [...]verdict{document.Null: match, document.Bool: match, document.Number: match, document.String: match,
+	document.Object: match, document.Array: match}
 
 // accept fills in what the type says about each kind of value. A format without a type asks for a string; that lists
 // pass it, and lists pass a string with a format, is how Kubernetes reads both. In OpenAPI documents a format says

@@ -161,8 +161,10 @@ func (c *comparison) object(raw, oldRaw []byte) {
 	result := c.schema.Validate(c.frame, d.Root(), before)
 	if c.wordless != nil {
 		// What the gateway derives if there is no message changes no verdict.
-		if derived := c.wordless.Validate(c.frame, d.Root(), before); derived.Valid() != result.Valid() || len(derived.Warnings) != len(result.Warnings) {
-			c.failf(raw, "without messages: got %v %q\nwant %v %q", derived.Errors, derived.Warnings, result.Errors, result.Warnings)
+		if derived := c.wordless.Validate(c.frame, d.Root(), before); derived.Valid() != result.Valid() ||
+			len(derived.Warnings) != len(result.Warnings) {
+			c.failf(raw, "without messages: got %v %q\nwant %v %q", derived.Errors, derived.Warnings, result.Errors,
+				result.Warnings)
 		}
 	}
 	wantFailures, err := c.kube.Validate(want, wantBefore)
@@ -175,7 +177,8 @@ func (c *comparison) object(raw, oldRaw []byte) {
 	}
 	failures = onlyTooLong(failures, wantFailures)
 	if result.More > 0 { // more than are kept: the ones that are kept must be right
-		wantFailures = slices.DeleteFunc(wantFailures, func(f schematest.Failure) bool { return !slices.Contains(failures, f) })
+		wantFailures = slices.DeleteFunc(wantFailures,
+			func(f schematest.Failure) bool { return !slices.Contains(failures, f) })
 	}
 	if len(failures)+len(wantFailures) > 0 && !slices.Equal(failures, wantFailures) {
 		c.failf(raw, "failures:\n got %v\nwant %v\n old %s", failures, wantFailures, oldRaw)
@@ -257,7 +260,8 @@ func FuzzObject(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, spec := range []string{
-		`{"size":1}`, `{"size":"1","small":3000000000,"ratio":1e1,"mode":null}`, `{"size":1,"tags":["a","a"],"parts":[{"name":"a"},{"name":"a","weight":1.0}]}`,
+		`{"size":1}`, `{"size":"1","small":3000000000,"ratio":1e1,"mode":null}`,
+		`{"size":1,"tags":["a","a"],"parts":[{"name":"a"},{"name":"a","weight":1.0}]}`,
 		`{"size":1,"when":"2020-01-02T03:04:05Z","day":"2020-01-02","wait":"1h","ip":"10.0.0.1","ip6":"::1","net":"10.0.0.0/8","blob":"aGk=","mail":"a@b.c","host":"a.bc"}`,
 		`{"size":1,"tpl":{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}}},"any":{"x":null},"choice":{"a":"","b":""},"labels":{"a":"","b":null}}`,
 		`{"siz\u0065":1,"color":"\u0061b","long":"\u00e9\u00e9\u00e9\u00e9","port":"x","id":"123e4567-e89b-12d3-a456-426614174000","link":"https://example.com/x"}`,

@@ -21,8 +21,8 @@ type locator struct {
 	passed int       // how many items were passed on the way to others
 }
 
-// A located is the item of a list that was located last. Failures come in the order of the document, so that the next one
-// is not far, and all of them together take no longer than one walk through each list or two.
+// A located is the item of a list that was located last. Failures come in the order of the document, so that the next
+// one is not far, and all of them together take no longer than one walk through each list or two.
 type located struct {
 	list, item document.Node
 	index      int
@@ -132,8 +132,8 @@ const (
 	inEmbeddedMetadata
 )
 
-// unknownPath is the value's place as Kubernetes writes unknown fields: keys of maps stand behind dots, other than on the
-// way to the metadata of embedded resources. The result has about limit bytes at most.
+// unknownPath is the value's place as Kubernetes writes unknown fields: keys of maps stand behind dots, other than on
+// the way to the metadata of embedded resources. The result has about limit bytes at most.
 func (l *locator) unknownPath(n document.Node, o origin, limit int) string {
 	var b strings.Builder
 	l.steps(n, func(s step) {

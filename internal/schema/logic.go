@@ -106,8 +106,10 @@ func (w *validator) explain(branches []*Shape, v document.Node) int {
 func demands(branches []*Shape) []string {
 	names := make([]string, 0, len(branches))
 	for _, s := range branches {
-		if len(s.object.required) != 1 || len(s.object.properties) > 0 || s.logic != nil || s.enum != nil || s.object.size != nil || s.list.size != nil ||
-			s.object.additional != nil || s.object.others == othersRefused || s.typeName != "" && s.typeName != "object" {
+		if len(s.object.required) != 1 || len(s.object.properties) > 0 || s.logic != nil || s.enum != nil ||
+			s.object.size != nil || s.list.size != nil ||
+			s.object.additional != nil || s.object.others == othersRefused || s.typeName != "" &&
+			s.typeName != "object" {
 			return nil
 		}
 		names = append(names, s.object.required[0].String())

@@ -10,12 +10,12 @@ import (
 
 // Most objects are right, and every one of their members is looked up and looked at by Prune anyhow. So Prune leaves
 // notes for the walks after it: on a member the number of its property, and marks on each value that is right by its
-// shape, or has no defaults left to be filled in, with all that is in it. Defaults finds properties by their numbers, and
-// defaults and Validate pass over what is marked. An edit takes the marks of what is around it away. What is filled in
-// and what is found wrong is the same without notes.
+// shape, or has no defaults left to be filled in, with all that is in it. Defaults finds properties by their numbers,
+// and defaults and Validate pass over what is marked. An edit takes the marks of what is around it away. What is filled
+// in and what is found wrong is the same without notes.
 
-// prepare completes the shapes of the schema for Prune: the author of the notes on their values, the forms by which Prune goes
-// through them, and which defaults can be added to values that are marked.
+// prepare completes the shapes of the schema for Prune: the author of the notes on their values, the forms by which
+// Prune goes through them, and which defaults can be added to values that are marked.
 func (s *Schema) prepare() {
 	s.notes = new(document.Noter)
 	s.prepareShape(s.root, s.notes, true)
@@ -48,9 +48,9 @@ func (s *Shape) appendNames(names []string, seen map[*Shape]bool) (_ []string, o
 	return s.list.items.appendNames(names, seen)
 }
 
-// prepareShape completes a shape and the shapes in it. alone is set if no rule of a value around it reads the value, other
-// than the keys of the items of a list: Prune takes the defaults of missing keys, so that items which differ for Prune
-// differ with their defaults and without.
+// prepareShape completes a shape and the shapes in it. alone is set if no rule of a value around it reads the value,
+// other than the keys of the items of a list: Prune takes the defaults of missing keys, so that items which differ for
+// Prune differ with their defaults and without.
 func (s *Schema) prepareShape(at *Shape, notes *document.Noter, alone bool) {
 	if at == nil || at.form.Of != nil {
 		return // a shape of a document may lead back to itself
@@ -131,7 +131,8 @@ func (w *validator) plain(s *Shape, c *document.Cursor, kind document.Kind) bool
 		return s.takesText(text)
 	case kind == document.Number:
 		n := compare.NumberOf(c.Node())
-		return (verdict == match || n.Integral()) && (s.number == nil || s.number.Takes(n)) && (s.enum == nil || s.enum.HasNumber(n))
+		return (verdict == match || n.Integral()) && (s.number == nil || s.number.Takes(n)) &&
+			(s.enum == nil || s.enum.HasNumber(n))
 	}
 	return s.enum == nil || s.enum.Has(c.Node())
 }

@@ -40,8 +40,8 @@ func FuzzNotesChangeNothing(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { notesChangeNothing(t, seed) })
 }
 
-// notesChangeNothing compares defaults and validations with notes and without. It returns how many objects were marked as
-// a whole.
+// notesChangeNothing compares defaults and validations with notes and without. It returns how many objects were marked
+// as a whole.
 func notesChangeNothing(t *testing.T, seed uint64) (trusted, complete int) {
 	g := schematest.New(seed)
 	props := g.Schema()
@@ -80,7 +80,8 @@ func notesChangeNothing(t *testing.T, seed uint64) (trusted, complete int) {
 				defaults.Apply(fresh, s)
 				defaults.Apply(d, s)
 				if !document.EqualNodes(d.Root(), fresh.Root()) {
-					t.Errorf("seed %d: schema %s\nobject %s\nafter %v\n got %s\nwant %s", seed, schematest.Text(props), raw, steps, d.AppendTo(nil), fresh.AppendTo(nil))
+					t.Errorf("seed %d: schema %s\nobject %s\nafter %v\n got %s\nwant %s", seed, schematest.Text(props),
+						raw, steps, d.AppendTo(nil), fresh.AppendTo(nil))
 				}
 				fresh.Release()
 			default:
@@ -100,8 +101,10 @@ func notesChangeNothing(t *testing.T, seed uint64) (trusted, complete int) {
 			before = old.Root()
 		}
 		got, want := s.Validate(frame, d.Root(), before), s.Validate(frame, fresh.Root(), before)
-		if !slices.Equal(texts(got), texts(want)) || got.More != want.More || !slices.Equal(got.Warnings, want.Warnings) {
-			t.Errorf("seed %d: schema %s\nobject %s\nafter %v %s\n got %v\nwant %v", seed, schematest.Text(props), raw, steps, now, texts(got), texts(want))
+		if !slices.Equal(texts(got), texts(want)) || got.More != want.More ||
+			!slices.Equal(got.Warnings, want.Warnings) {
+			t.Errorf("seed %d: schema %s\nobject %s\nafter %v %s\n got %v\nwant %v", seed, schematest.Text(props), raw,
+				steps, now, texts(got), texts(want))
 		}
 		d.Release()
 		if old != nil {
@@ -158,7 +161,8 @@ func TestDefaultsOfListKeys(t *testing.T) {
 		want  []string
 	}{
 		{`[{"port":1},{"port":2},{"port":1,"protocol":"UDP"}]`, []string{}},
-		{`[{"port":1},{"port":1,"protocol":"TCP"}]`, []string{`spec.ports[1]: Duplicate value: {"port":1,"protocol":"TCP"}`}},
+		{`[{"port":1},{"port":1,"protocol":"TCP"}]`,
+			[]string{`spec.ports[1]: Duplicate value: {"port":1,"protocol":"TCP"}`}},
 		{`[{"port":1},{"port":2},{"port":3},{"port":4},{"port":5},{"port":6},{"port":7},{"port":1,"protocol":"TCP"}]`,
 			[]string{`spec.ports[7]: Duplicate value: {"port":1,"protocol":"TCP"}`}},
 	} {
@@ -181,11 +185,13 @@ func TestManyMembers(t *testing.T) {
 	for _, n := range []int{62, 63, 64, 65, 130, 300, 600} {
 		var properties, required, all []string
 		for i := range n {
-			properties = append(properties, fmt.Sprintf("p%03d: {type: integer, default: %d}, r%03d: {type: integer}", i, i, i))
+			properties = append(properties, fmt.Sprintf("p%03d: {type: integer, default: %d}, r%03d: {type: integer}",
+				i, i, i))
 			required = append(required, fmt.Sprintf("r%03d", i))
 			all = append(all, fmt.Sprintf(`"r%03d":1`, i))
 		}
-		s := compiled(t, "{type: object, required: ["+strings.Join(required, ", ")+"], properties: {"+strings.Join(properties, ", ")+"}}")
+		s := compiled(t, "{type: object, required: ["+strings.Join(required, ", ")+"], properties: {"+
+			strings.Join(properties, ", ")+"}}")
 		for missing := -1; missing < n; missing += 1 + n/9 {
 			members := slices.Clone(all)
 			if missing >= 0 {

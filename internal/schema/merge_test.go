@@ -18,17 +18,20 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/schematest"
 )
 
-// published is the type by which kube-apiserver merges objects of a schema: the types of the OpenAPI document that it publishes.
+// published is the type by which kube-apiserver merges objects of a schema: the types of the OpenAPI document that it
+// publishes.
 func published(t *testing.T, props *apiextensionsv1.JSONSchemaProps) managedfields.TypeConverter {
 	t.Helper()
 	document, err := builder.BuildOpenAPIV3(&apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "example.com",
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget",
+				ListKind: "WidgetList"},
 			Scope: apiextensionsv1.NamespaceScoped,
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
 			}},
 		},
 	}, "v1", builder.Options{V2: false})
@@ -42,8 +45,8 @@ func published(t *testing.T, props *apiextensionsv1.JSONSchemaProps) managedfiel
 	return converter
 }
 
-// TestMergesLikeKubernetes: apply configurations of random objects of random schemas are merged as kube-apiserver merges
-// them, and refused where it refuses them.
+// TestMergesLikeKubernetes: apply configurations of random objects of random schemas are merged as kube-apiserver
+// merges them, and refused where it refuses them.
 func TestMergesLikeKubernetes(t *testing.T) {
 	merged, refused := 0, 0
 	for seed := range uint64(700) {
@@ -68,17 +71,21 @@ func TestMergesLikeKubernetes(t *testing.T) {
 			d, c := parsed(t, string(liveText)), parsed(t, string(configurationText))
 			_, err := typ.Apply(d, c.Root())
 			got := d.AppendTo(nil)
-			want, wantErr := patch.ApplyStructuredMergeDiff(converter, &unstructured.Unstructured{Object: live}, &unstructured.Unstructured{Object: configuration})
+			want, wantErr := patch.ApplyStructuredMergeDiff(converter, &unstructured.Unstructured{Object: live},
+				&unstructured.Unstructured{Object: configuration})
 			switch {
 			case (err == nil) != (wantErr == nil):
-				t.Fatalf("seed %d: one of them fails:\n%s\nobject %s\nconfiguration %s\ngot  %v\nwant %v", seed, schematest.Text(props), liveText, configurationText, err, wantErr)
+				t.Fatalf("seed %d: one of them fails:\n%s\nobject %s\nconfiguration %s\ngot  %v\nwant %v", seed,
+					schematest.Text(props), liveText, configurationText, err, wantErr)
 			case err != nil:
 				refused++
 				if first, _, _ := strings.Cut(err.Error(), ":"); !strings.HasPrefix(wantErr.Error(), first) {
 					t.Fatalf("seed %d: they fail for different reasons:\ngot  %v\nwant %v", seed, err, wantErr)
 				}
-			case !reflect.DeepEqual(decoded(t, got), decoded(t, schematest.Encode(want.(*unstructured.Unstructured).Object))):
-				t.Fatalf("seed %d: they differ:\n%s\nobject %s\nconfiguration %s\ngot  %s\nwant %s", seed, schematest.Text(props), liveText, configurationText, got,
+			case !reflect.DeepEqual(decoded(t, got),
+				decoded(t, schematest.Encode(want.(*unstructured.Unstructured).Object))):
+				t.Fatalf("seed %d: they differ:\n%s\nobject %s\nconfiguration %s\ngot  %s\nwant %s", seed,
+					schematest.Text(props), liveText, configurationText, got,
 					schematest.Encode(want.(*unstructured.Unstructured).Object))
 			default:
 				merged++

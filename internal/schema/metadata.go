@@ -18,7 +18,8 @@ import (
 // newMetadata is the shape of metadata. It says how ObjectMeta is read, not what is right in it; if
 // keepUnknown is set, fields that it does not name are left alone.
 func newMetadata(keepUnknown bool) *Shape {
-	text, integer, truth := newShape(document.String, "string"), newShape(document.Number, "integer"), newShape(document.Bool, "boolean")
+	text, integer, truth := newShape(document.String, "string"), newShape(document.Number, "integer"),
+		newShape(document.Bool, "boolean")
 	integer.accepts[document.Number] = integral
 	instant := newShape(document.String, "string")
 	instant.text = &keyword.Text{Least: -1, Most: -1, Format: &format.Format{
@@ -51,7 +52,8 @@ func newMetadata(keepUnknown bool) *Shape {
 		"generation": integer, "creationTimestamp": instant, "deletionTimestamp": instant,
 		"deletionGracePeriodSeconds": integer, "labels": texts, "annotations": texts, "finalizers": list(text),
 		"ownerReferences": list(object(map[string]*Shape{
-			"apiVersion": text, "kind": text, "name": text, "uid": text, "controller": truth, "blockOwnerDeletion": truth,
+			"apiVersion": text, "kind": text, "name": text, "uid": text, "controller": truth,
+			"blockOwnerDeletion": truth,
 		})),
 		"managedFields": list(object(map[string]*Shape{
 			"manager": text, "operation": text, "apiVersion": text, "time": instant, "fieldsType": text,
@@ -116,7 +118,8 @@ func (w *validator) embedded(v document.Node) {
 				w.ofResource(m, "", "must not be empty")
 			} else if !meta.IsKind(s) {
 				if messages := utilvalidation.IsDNS1035Label(strings.ToLower(s)); len(messages) > 0 {
-					w.ofResource(m, wording.Clip(s), "may have mixed case, but must otherwise match: "+strings.Join(messages, ","))
+					w.ofResource(m, wording.Clip(s), "may have mixed case, but must otherwise match: "+
+						strings.Join(messages, ","))
 				}
 			}
 		case "metadata":

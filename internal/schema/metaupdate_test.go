@@ -80,7 +80,8 @@ const (
 )
 
 func storedMetadata(r *rand.Rand) map[string]any {
-	meta := map[string]any{"name": "w", "namespace": "team-a", "uid": "u1", "creationTimestamp": noon, "resourceVersion": "1"}
+	meta := map[string]any{"name": "w", "namespace": "team-a", "uid": "u1", "creationTimestamp": noon,
+		"resourceVersion": "1"}
 	one(r, meta, "generation", int64(1), int64(2))
 	one(r, meta, "finalizers", nil, []any{"example.com/a"}, []any{"example.com/a", "example.com/b"})
 	if one(r, meta, "deletionTimestamp", nil, noon); meta["deletionTimestamp"] != nil {
@@ -97,7 +98,8 @@ func sentMetadata(r *rand.Rand) map[string]any {
 	one(r, meta, "deletionTimestamp", nil, nil, nil, noon, one2)
 	one(r, meta, "deletionGracePeriodSeconds", nil, nil, nil, int64(0), int64(30), int64(60))
 	one(r, meta, "generation", nil, int64(1), int64(3), int64(-1))
-	one(r, meta, "finalizers", nil, nil, []any{"example.com/a"}, []any{"example.com/b"}, []any{"example.com/c", "example.com/a"}, []any{"a b"})
+	one(r, meta, "finalizers", nil, nil, []any{"example.com/a"}, []any{"example.com/b"},
+		[]any{"example.com/c", "example.com/a"}, []any{"a b"})
 	one(r, meta, "labels", nil, nil, map[string]any{"a": "c"}, map[string]any{"a b": "c"}, map[string]any{"a": "c d"})
 	one(r, meta, "annotations", nil, nil, map[string]any{"a": "c d"}, map[string]any{"a/b/c": ""})
 	one(r, meta, "ownerReferences", nil, nil,
@@ -210,16 +212,20 @@ func TestMetadataOfUpdatesOnOddObjects(t *testing.T) {
 	}{
 		{"nothing stored", `{}`, `{"metadata":{"uid":"x","generation":7,"creationTimestamp":"2024-05-01T12:00:00Z","managedFields":[],"labels":{}}}`,
 			`{"metadata":{"uid":"x","labels":{}}}`, []string{"metadata.uid: Invalid value: \"x\": field is immutable"}},
-		{"metadata left out", `{"metadata":{"uid":"u","generation":2}}`, `{}`, `{"metadata":{"uid":"u","generation":2}}`, nil},
+		{"metadata left out", `{"metadata":{"uid":"u","generation":2}}`, `{}`,
+			`{"metadata":{"uid":"u","generation":2}}`, nil},
 		{"a deletion taken back", `{"metadata":{"deletionTimestamp":"2024-05-01T12:00:00Z","deletionGracePeriodSeconds":3,"finalizers":["example.com/a"]}}`,
 			`{"metadata":{"finalizers":[]}}`, `{"metadata":{"finalizers":[],"deletionTimestamp":"2024-05-01T12:00:00Z","deletionGracePeriodSeconds":3}}`, nil},
 		{"a deletion postponed", `{"metadata":{"deletionTimestamp":"2024-05-01T12:00:00Z"}}`,
-			`{"metadata":{"deletionTimestamp":"2034-05-01T12:00:00Z"}}`, `{"metadata":{"deletionTimestamp":"2024-05-01T12:00:00Z"}}`, nil},
-		{"a deletion made up", `{"metadata":{}}`, `{"metadata":{"deletionTimestamp":"2034-05-01T12:00:00Z"}}`, `{"metadata":{"deletionTimestamp":"2034-05-01T12:00:00Z"}}`,
+			`{"metadata":{"deletionTimestamp":"2034-05-01T12:00:00Z"}}`,
+			`{"metadata":{"deletionTimestamp":"2024-05-01T12:00:00Z"}}`, nil},
+		{"a deletion made up", `{"metadata":{}}`, `{"metadata":{"deletionTimestamp":"2034-05-01T12:00:00Z"}}`,
+			`{"metadata":{"deletionTimestamp":"2034-05-01T12:00:00Z"}}`,
 			[]string{`metadata.deletionTimestamp: Invalid value: "2034-05-01T12:00:00Z": field is immutable`}},
 		{"unreadable", `{"metadata":{"uid":3,"finalizers":7}}`, `{"metadata":{"uid":"u"}}`, `{"metadata":{"uid":"u"}}`,
 			[]string{`metadata.uid: Invalid value: "u": field is immutable`}},
-		{"a finalizer added late", `{"metadata":{"deletionTimestamp":"2024-05-01T12:00:00Z"}}`, `{"metadata":{"finalizers":["example.com/late"]}}`,
+		{"a finalizer added late", `{"metadata":{"deletionTimestamp":"2024-05-01T12:00:00Z"}}`,
+			`{"metadata":{"finalizers":["example.com/late"]}}`,
 			`{"metadata":{"finalizers":["example.com/late"],"deletionTimestamp":"2024-05-01T12:00:00Z"}}`,
 			[]string{`metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "example.com/late"`}},
 	} {

@@ -18,8 +18,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// A Model describes a value as a document does: its types, what is in it, its default, and its marks. Models form a graph: a
-// schema that contains itself leads back to itself. A model does not say which values are valid: Check does.
+// A Model describes a value as a document does: its types, what is in it, its default, and its marks. Models form a
+// graph: a schema that contains itself leads back to itself. A model does not say which values are valid: Check does.
 type Model struct {
 	// Types are the JSON types that the value may have, without null; none is any.
 	Types []string
@@ -122,8 +122,8 @@ func (m *Model) IsEndless() bool {
 	return m.Default.Valid() && !m.complete(decoded(m.Default), []*Model{m})
 }
 
-// complete fills in the defaults of what is in a decoded value; around are the models of the defaults around it. It reports
-// whether that comes to an end.
+// complete fills in the defaults of what is in a decoded value; around are the models of the defaults around it. It
+// reports whether that comes to an end.
 func (m *Model) complete(value any, around []*Model) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -166,8 +166,8 @@ func decoded(n document.Node) (value any) {
 	return value
 }
 
-// CompileModel compiles the schema of a document. Options.Check says which values are valid, and Options.Declared has the
-// keywords of Kubernetes and the gateway; it is nil if the document has none.
+// CompileModel compiles the schema of a document. Options.Check says which values are valid, and Options.Declared has
+// the keywords of Kubernetes and the gateway; it is nil if the document has none.
 func CompileModel(root *Model, o Options) (s *Schema, warnings, errs field.ErrorList) {
 	refuse := func(err error) (*Schema, field.ErrorList, field.ErrorList) {
 		return nil, warnings, field.ErrorList{field.Invalid(o.Path, wording.Omitted, err.Error())}
@@ -175,7 +175,8 @@ func CompileModel(root *Model, o Options) (s *Schema, warnings, errs field.Error
 	var structural *structuralschema.Structural
 	if o.Declared != nil {
 		internal := &apiextensions.JSONSchemaProps{}
-		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(o.Declared, internal, nil); err != nil {
+		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(o.Declared, internal,
+			nil); err != nil {
 			return refuse(err)
 		}
 		if warnings, errs = checkSchema(internal, o); len(errs) > 0 {
@@ -186,7 +187,8 @@ func CompileModel(root *Model, o Options) (s *Schema, warnings, errs field.Error
 			return refuse(err)
 		}
 	}
-	c := modelCompiler{compiler: newCompiler(), shapes: map[*Model]*Shape{}, models: root.Reachable(), isNative: o.Declared != nil}
+	c := modelCompiler{compiler: newCompiler(), shapes: map[*Model]*Shape{}, models: root.Reachable(),
+		isNative: o.Declared != nil}
 	c.defaultsNull, c.hasEnvelope = o.DefaultsNull, o.Resource
 	s = &Schema{root: c.compile(o.Resource), resource: o.Resource, check: o.Check, use: o.Use}
 	if structural != nil {
@@ -238,7 +240,8 @@ func (c *modelCompiler) compile(isResource bool) *Shape {
 	for _, m := range c.models {
 		of := c.shapes[m]
 		for i := range m.Properties {
-			of.object.properties = append(of.object.properties, Property{Name: m.Properties[i].Name, Shape: c.shapes[m.Properties[i].Model]})
+			of.object.properties = append(of.object.properties,
+				Property{Name: m.Properties[i].Name, Shape: c.shapes[m.Properties[i].Model]})
 		}
 		if m.Others != nil && len(m.Properties) == 0 && !m.IsClosed {
 			of.object.additional, of.object.others = c.shapes[m.Others], othersAllowed
@@ -283,8 +286,8 @@ func (c *modelCompiler) shape(m *Model) *Shape {
 	return s
 }
 
-// declare takes the keywords of Kubernetes from a schema that describes the same value. If it describes a value of the graph
-// several times, the one counts that is nearest to the root.
+// declare takes the keywords of Kubernetes from a schema that describes the same value. If it describes a value of the
+// graph several times, the one counts that is nearest to the root.
 func (c *modelCompiler) declare(root *Shape, structural *structuralschema.Structural) error {
 	type declared struct {
 		shape *Shape

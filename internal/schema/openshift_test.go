@@ -154,7 +154,8 @@ func (a *authored) definition(t *testing.T, files map[string][]byte, name string
 		}
 		all, ok = united(all, part).(map[string]any), true
 	}
-	delete(all["metadata"].(map[string]any), "annotations") // for the tools that put the parts together; some have no name
+	// for the tools that put the parts together; some have no name
+	delete(all["metadata"].(map[string]any), "annotations")
 	return schematest.Encode(all), ok
 }
 
@@ -316,7 +317,8 @@ func (n *authoredRun) step(t *testing.T, s *sides, w write, wantError string) (s
 func wholeObject(got, want []schematest.Failure) []schematest.Failure {
 	got = slices.Clone(got)
 	for i, f := range got {
-		if root := (schematest.Failure{Type: f.Type, Field: "<nil>"}); !slices.Contains(want, f) && slices.Contains(want, root) {
+		if root := (schematest.Failure{Type: f.Type, Field: "<nil>"}); !slices.Contains(want, f) &&
+			slices.Contains(want, root) {
 			got[i] = root
 		}
 	}
@@ -465,7 +467,8 @@ func TestAuthoredCases(t *testing.T) {
 		n.creates, n.updates, n.ratchets, n.statuses, n.texts, n.refusals)
 	t.Logf("%d suites without a definition; %d writes with a field in another case; %d with which Kubernetes' packages do otherwise than the author expects",
 		n.undefined, n.spelled, n.otherwise)
-	if !testing.Short() && (n.creates < 2000 || n.updates < 600 || n.ratchets < 70 || n.texts < n.refusals*3/4 || n.undefined > 3 || n.spelled > 4 || n.otherwise > 27) {
+	if !testing.Short() && (n.creates < 2000 || n.updates < 600 || n.ratchets < 70 || n.texts < n.refusals*3/4 ||
+		n.undefined > 3 || n.spelled > 4 || n.otherwise > 27) {
 		t.Error("fewer cases were played than there are")
 	}
 }

@@ -11,19 +11,20 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// ValidatePatched checks the result of a patch as [Schema.Validate] does, and blames the patch only for what it changed. A
-// failure does not count that the stored object has too, by the same keyword in the same place, if
+// ValidatePatched checks the result of a patch as [Schema.Validate] does, and blames the patch only for what it
+// changed. A failure does not count that the stored object has too, by the same keyword in the same place, if
 //
 //   - the value there is the same, or is missing in both, or
-//   - its keyword judges an object as a whole, such as oneOf, or a number of members or items that is no more wrong than it was.
+//   - its keyword judges an object as a whole, such as oneOf, or a number of members or items that is no more wrong
+//     than it was.
 //     What the patch changed of it has failures of its own.
 //
-// A failure that the stored object does not have counts, even if the patch changed something else: what it changed made the
-// value wrong.
+// A failure that the stored object does not have counts, even if the patch changed something else: what it changed made
+// the value wrong.
 //
 // patch is the schema of the patch itself; nil if it has none. A member that it describes may be set, even if
-// the schema of the object knows no such member. With keepsNulls it may also be null, even if the schema of the object does
-// not let it be: the patch is one in which null is a value.
+// the schema of the object knows no such member. With keepsNulls it may also be null, even if the schema of the object
+// does not let it be: the patch is one in which null is a value.
 func (s *Schema) ValidatePatched(f *cel.Frame, obj, stored document.Node, patch *Schema, keepsNulls bool) Result {
 	return s.validate(f, obj, stored, &patched{patch: patch, keepsNulls: keepsNulls})
 }
@@ -51,8 +52,8 @@ type patched struct {
 	keepsNulls  bool
 	obj, stored document.Node
 	before      []failure
-	// twins are the stored values of values of the result, by their nodes, and compared is how many items were compared to
-	// find them.
+	// twins are the stored values of values of the result, by their nodes, and compared is how many items were compared
+	// to find them.
 	twins    map[uint32]document.Node
 	compared int
 }
@@ -64,19 +65,21 @@ func (p *patched) isOld(x failure) bool {
 		return true
 	}
 	o := p.twin(v)
-	return o.Valid() && slices.ContainsFunc(p.before, func(b failure) bool { return b.at == o.Index() && isSame(x.err, b.err) }) &&
+	return o.Valid() && slices.ContainsFunc(p.before,
+		func(b failure) bool { return b.at == o.Index() && isSame(x.err, b.err) }) &&
 		(x.err.Type == field.ErrorTypeRequired || document.EqualNodes(v, o) || isOfWhole(x.err, v, o))
 }
 
 // isSame reports whether two failures are of the same keyword. Where items stand in lists does not count.
 func isSame(a, b *field.Error) bool {
-	return a.Type == b.Type && a.Detail == b.Detail && (a.Field == b.Field || positions.ReplaceAllString(a.Field, "[]") == positions.ReplaceAllString(b.Field, "[]"))
+	return a.Type == b.Type && a.Detail == b.Detail &&
+		(a.Field == b.Field || positions.ReplaceAllString(a.Field, "[]") == positions.ReplaceAllString(b.Field, "[]"))
 }
 
 var positions = regexp.MustCompile(`\[[0-9]+\]`)
 
-// isOfWhole reports whether a failure is one of an object as a whole, or of the length of a list, and it is no more wrong
-// than it was. What is wrong within it has failures of its own.
+// isOfWhole reports whether a failure is one of an object as a whole, or of the length of a list, and it is no more
+// wrong than it was. What is wrong within it has failures of its own.
 func isOfWhole(err *field.Error, v, o document.Node) bool {
 	isFew, isMany := wording.CountOf(err)
 	switch {

@@ -79,9 +79,9 @@ func (u *Unknown) Error() string {
 // between reading an object and admitting it: unknown fields, also in metadata, and nulls that
 // stand for nothing. Unknown fields are added to unknown, which may be nil.
 //
-// The error, a *field.Error, is the first reason why the object cannot be read at all, which is answered with 400: a field
-// name that differs from a known one in case alone, or metadata, kind or apiVersion of a wrong type. The object may have
-// been pruned in part then.
+// The error, a *field.Error, is the first reason why the object cannot be read at all, which is answered with 400: a
+// field name that differs from a known one in case alone, or metadata, kind or apiVersion of a wrong type. The object
+// may have been pruned in part then.
 func (s *Schema) Prune(d *document.Document, unknown *Unknown) error {
 	return s.prune(d, unknown, false)
 }
@@ -101,7 +101,8 @@ func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) e
 	w := &p.checker
 	w.begin(s, d.Root(), document.Node{})
 	w.probing, w.trusting, w.items.Filled = 1, true, true
-	p.pruning = pruning{d: d, unknown: unknown, keepNulls: keepNulls, keepUnknown: s.check != nil, locator: w.locator, origin: inObject, rules: s.metadata}
+	p.pruning = pruning{d: d, unknown: unknown, keepNulls: keepNulls, keepUnknown: s.check != nil, locator: w.locator,
+		origin: inObject, rules: s.metadata}
 	switch p.top.Kind() {
 	case document.Object:
 		p.top.Mark(p.object(s.root, p.top))
@@ -252,7 +253,8 @@ func (p *pruner) right(s *Shape, v document.Node) bool {
 }
 
 // Value implements document.Visitor: it prunes a member or item of which its form does not say that it is right.
-func (p *pruner) Value(of *document.Form, container, v document.Node, place int) (marks document.Marks, there uint64, ok bool) {
+func (p *pruner) Value(of *document.Form, container, v document.Node,
+	place int) (marks document.Marks, there uint64, ok bool) {
 	s, c := of.Of.(*Shape), v.Cursor()
 	child := s.object.additional
 	switch {
@@ -329,11 +331,14 @@ func (p *pruner) null(s *Shape, m document.Node) (done bool) {
 	return true
 }
 
-// implied prunes kind, apiVersion or metadata of a resource, and reports whether it is there still and what holds for it.
-func (p *pruner) implied(property *Property, c *document.Cursor, resource document.Node) (there bool, marks document.Marks) {
+// implied prunes kind, apiVersion or metadata of a resource, and reports whether it is there still and what holds for
+// it.
+func (p *pruner) implied(property *Property, c *document.Cursor,
+	resource document.Node) (there bool, marks document.Marks) {
 	m, kind := c.Node(), c.Kind()
 	if property.implied == typeMeta {
-		if kind == document.Null && property.Shape != nil && property.Shape.null != nullIsValue && property.Shape.def == nil {
+		if kind == document.Null && property.Shape != nil && property.Shape.null != nullIsValue &&
+			property.Shape.def == nil {
 			p.d.Remove(m)
 			return false, fine
 		}
@@ -359,7 +364,8 @@ func (p *pruner) implied(property *Property, c *document.Cursor, resource docume
 	if p.err != nil {
 		return true, 0
 	}
-	if (property.Shape == nil || p.checker.right(property.Shape, m)) && (resource != p.top || p.rules == nil || p.rules.Quick(p.meta.object.notes, m)) {
+	if (property.Shape == nil || p.checker.right(property.Shape, m)) &&
+		(resource != p.top || p.rules == nil || p.rules.Quick(p.meta.object.notes, m)) {
 		marks = document.Sound
 	}
 	if !property.Shape.Fillable() {

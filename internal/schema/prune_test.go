@@ -43,23 +43,30 @@ func TestPrune(t *testing.T) {
 		unknown            []string
 	}{
 		{"nothing to do", `{` + head + `, "spec": { "a" : 1 } }`, `{` + head + `, "spec": { "a" : 1 } }`, nil},
-		{"unknown fields", `{"zz":1,` + head + `,"spec":{"x":{"y":1},"a":1,"list":[{"a":1},{"b":2}]}}`, `{` + head + `,"spec":{"a":1,"list":[{"a":1},{}]}}`,
+		{"unknown fields", `{"zz":1,` + head + `,"spec":{"x":{"y":1},"a":1,"list":[{"a":1},{"b":2}]}}`,
+			`{` + head + `,"spec":{"a":1,"list":[{"a":1},{}]}}`,
 			[]string{"spec.list[1].b", "spec.x", "zz"}},
-		{"in values of maps", `{` + head + `,"spec":{"names":{"m":{"a":1,"b":2}}}}`, `{` + head + `,"spec":{"names":{"m":{"a":1}}}}`, []string{"spec.names.m.b"}},
+		{"in values of maps", `{` + head + `,"spec":{"names":{"m":{"a":1,"b":2}}}}`,
+			`{` + head + `,"spec":{"names":{"m":{"a":1}}}}`, []string{"spec.names.m.b"}},
 		{"objects in a map of anything are emptied", `{` + head + `,"spec":{"free":{"m":{"a":1},"n":1,"l":[{"x":1}]}}}`,
 			`{` + head + `,"spec":{"free":{"m":{},"n":1,"l":[{}]}}}`, []string{"spec.free.l[0].x", "spec.free.m.a"}},
-		{"preserved, but for what is known", `{` + head + `,"spec":{"any":{"x":{"y":null},"known":{"a":1,"b":2}}}}`, `{` + head + `,"spec":{"any":{"x":{"y":null},"known":{"a":1}}}}`,
+		{"preserved, but for what is known", `{` + head + `,"spec":{"any":{"x":{"y":null},"known":{"a":1,"b":2}}}}`,
+			`{` + head + `,"spec":{"any":{"x":{"y":null},"known":{"a":1}}}}`,
 			[]string{"spec.any.known.b"}},
-		{"nulls that stand for nothing", `{` + head + `,"spec":{"a":null,"b":null,"d":null,"list":[null],"names":{"m":null}}}`,
+		{"nulls that stand for nothing",
+			`{` + head + `,"spec":{"a":null,"b":null,"d":null,"list":[null],"names":{"m":null}}}`,
 			`{` + head + `,"spec":{"b":null,"d":null,"list":[null],"names":{}}}`, nil},
 		{"metadata", `{"metadata":{"name":"w","bogus":1,"labels":null,"annotations":{"a":null},"ownerReferences":[{"uid":"u","x":1}],"managedFields":[{"fieldsV1":{"f:x":{}},"y":2}]}}`,
 			`{"metadata":{"name":"w","annotations":{"a":""},"ownerReferences":[{"uid":"u"}],"managedFields":[{"fieldsV1":{"f:x":{}}}]}}`,
 			[]string{"metadata.bogus", "metadata.managedFields[0].y", "metadata.ownerReferences[0].x"}},
 		{"metadata comes first, embedded metadata last", `{"a":1,"metadata":{"z":1},"spec":{"tpl":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","q":1},"x":1}}}`,
 			`{"metadata":{},"spec":{"tpl":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"x":1}}}`, []string{"metadata.z", "a", "spec.tpl.metadata.q"}},
-		{"an embedded resource that preserves nothing", `{"spec":{"bare":{"kind":"Pod","apiVersion":"v1","spec":{"x":1},"y":1}}}`,
-			`{"spec":{"bare":{"kind":"Pod","apiVersion":"v1","spec":{}}}}`, []string{"spec.bare.spec.x", "spec.bare.y"}},
-		{"an object where a number belongs", `{"spec":{"a":{"x":1},"intOrString":{"y":1}}}`, `{"spec":{"a":{},"intOrString":{}}}`, []string{"spec.a.x", "spec.intOrString.y"}},
+		{"an embedded resource that preserves nothing",
+			`{"spec":{"bare":{"kind":"Pod","apiVersion":"v1","spec":{"x":1},"y":1}}}`,
+			`{"spec":{"bare":{"kind":"Pod","apiVersion":"v1","spec":{}}}}`,
+			[]string{"spec.bare.spec.x", "spec.bare.y"}},
+		{"an object where a number belongs", `{"spec":{"a":{"x":1},"intOrString":{"y":1}}}`,
+			`{"spec":{"a":{},"intOrString":{}}}`, []string{"spec.a.x", "spec.intOrString.y"}},
 		{"no metadata", `{"metadata":null}`, `{}`, nil},
 		{"escaped keys", `{"sp\u0065c":{"\u0061":1,"\u0078":2}}`, `{"sp\u0065c":{"\u0061":1}}`, []string{"spec.x"}},
 	} {
@@ -153,7 +160,8 @@ func TestStrictMessage(t *testing.T) {
 	if err := s.Prune(parsed(t, `{"spec":{"foo":1},"bar":2}`), &unknown); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := unknown.Error(), `strict decoding error: unknown field "bar", unknown field "spec.foo"`; got != want {
+	if got, want := unknown.Error(),
+		`strict decoding error: unknown field "bar", unknown field "spec.foo"`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

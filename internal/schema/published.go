@@ -9,11 +9,12 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Published is a schema as an API server publishes it: with the metadata that every resource has, if resource is set. It
-// is meant for schemas that compile, and nil for others.
+// Published is a schema as an API server publishes it: with the metadata that every resource has, if resource is set.
+// It is meant for schemas that compile, and nil for others.
 func Published(props *apiextensionsv1.JSONSchemaProps, resource bool) *spec.Schema {
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal,
+		nil); err != nil {
 		return nil
 	}
 	structural, err := structuralschema.NewStructural(internal)
@@ -41,17 +42,20 @@ func withEnvelope(s *spec.Schema) {
 
 // ObjectMeta is the schema of metadata, as Kubernetes publishes it.
 func ObjectMeta() *spec.Schema {
-	text, flag, whole, moment := *spec.StringProperty(), *spec.BoolProperty(), *spec.Int64Property(), *spec.DateTimeProperty()
+	text, flag, whole, moment := *spec.StringProperty(), *spec.BoolProperty(), *spec.Int64Property(),
+		*spec.DateTimeProperty()
 	texts := *spec.MapProperty(&text)
 	return structure(map[string]spec.Schema{
 		"name": text, "generateName": text, "namespace": text, "selfLink": text, "uid": text, "resourceVersion": text,
-		"generation": whole, "creationTimestamp": moment, "deletionTimestamp": moment, "deletionGracePeriodSeconds": whole,
-		"labels": texts, "annotations": texts, "finalizers": *spec.ArrayProperty(&text),
+		"generation": whole, "creationTimestamp": moment, "deletionTimestamp": moment,
+		"deletionGracePeriodSeconds": whole,
+		"labels":                     texts, "annotations": texts, "finalizers": *spec.ArrayProperty(&text),
 		"ownerReferences": *spec.ArrayProperty(structure(map[string]spec.Schema{
 			"apiVersion": text, "kind": text, "name": text, "uid": text, "controller": flag, "blockOwnerDeletion": flag,
 		})),
 		"managedFields": *spec.ArrayProperty(structure(map[string]spec.Schema{
-			"manager": text, "operation": text, "apiVersion": text, "time": moment, "fieldsType": text, "fieldsV1": *structure(nil), "subresource": text,
+			"manager": text, "operation": text, "apiVersion": text, "time": moment, "fieldsType": text,
+			"fieldsV1": *structure(nil), "subresource": text,
 		})),
 	})
 }

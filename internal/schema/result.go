@@ -48,7 +48,8 @@ func (s *Schema) validate(f *cel.Frame, obj, old document.Node, p *patched) Resu
 				w.metadata(*s.metadata, meta)
 			}
 		} else if !w.fails() {
-			w.failures.add(failure{err: wording.Nameless(field.NewPath("metadata", "name")), at: obj.Index(), class: ofResource})
+			w.failures.add(failure{err: wording.Nameless(field.NewPath("metadata", "name")), at: obj.Index(),
+				class: ofResource})
 		}
 	}
 	if s.check != nil {
@@ -136,8 +137,8 @@ func (w *validator) finish(s *Shape, f *cel.Frame, v, old document.Node) Result 
 // HasRules reports whether the schema has CEL rules.
 func (s *Schema) HasRules() bool { return s.root.rulesIn != noRules }
 
-// NeedsOld reports whether the schema compares an object with what it was before an update: in CEL rules, or because values
-// are immutable.
+// NeedsOld reports whether the schema compares an object with what it was before an update: in CEL rules, or because
+// values are immutable.
 func (s *Schema) NeedsOld() bool { return s.root.rulesIn == rulesOnOld || hasImmutable(s.root) }
 
 var (

@@ -32,7 +32,8 @@ func newRules(st *structuralschema.Structural, resourceRoot bool) (*celRules, er
 	if len(st.XValidations) == 0 {
 		return nil, nil
 	}
-	compiled, checked, errs := cel.CompileRules(st.XValidations, st, resourceRoot, field.NewPath("x-kubernetes-validations"))
+	compiled, checked, errs := cel.CompileRules(st.XValidations, st, resourceRoot,
+		field.NewPath("x-kubernetes-validations"))
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
@@ -74,7 +75,8 @@ const (
 )
 
 // evaluate evaluates the rules of a whole object. Their cost has a budget of its own.
-func (w *validator) evaluate(s *Shape, f *cel.Frame, obj, old document.Node) (warnings []string, details field.ErrorList, err error) {
+func (w *validator) evaluate(s *Shape, f *cel.Frame, obj,
+	old document.Node) (warnings []string, details field.ErrorList, err error) {
 	f.SetBudget(cel.PolicyBudget)
 	e := evaluator{walk: w, frame: f, vars: f.Vars()}
 	e.value(s, obj, old, predecessor{})
@@ -205,7 +207,8 @@ func (e *evaluator) violate(s *Shape, r *rule, v, old document.Node, nearest pre
 		e.broken(s.rules, r, v, err)
 		return
 	}
-	x := violation{rules: s.rules.compiled, rule: r, value: v, old: old, worded: detail != "" || r.Message != "" || r.HasMessageExpression(), warning: -1}
+	x := violation{rules: s.rules.compiled, rule: r, value: v, old: old, worded: detail != "" || r.Message != "" ||
+		r.HasMessageExpression(), warning: -1}
 	if detail == "" {
 		if detail = r.Message; detail == "" {
 			detail = "failed rule: " + r.Source
@@ -281,7 +284,8 @@ func below(path *field.Path, rest string) string {
 // enumeration, or more than there may be.
 func blocks(err *field.Error) bool {
 	switch err.Type {
-	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+		field.ErrorTypeTypeInvalid:
 		return true
 	}
 	return false

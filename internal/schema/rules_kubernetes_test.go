@@ -25,7 +25,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// ruledSpec has rules at every level, in everything that correlates a value with the one before it, and in what does not.
+// ruledSpec has rules at every level, in everything that correlates a value with the one before it, and in what does
+// not.
 const ruledSpec = `{type: object, x-kubernetes-validations: [
 		{rule: "!has(self.size) || self.size < 3", message: root size, fieldPath: .size},
 		{rule: "!has(self.items) || self.items.all(i, i.num < 3)", message: root items, fieldPath: ".items", reason: FieldValueForbidden},
@@ -67,7 +68,8 @@ func TestRulesLikeKubernetes(t *testing.T) {
 		t.Fatal(errs.ToAggregate())
 	}
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v1, internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v1, internal,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	structural, err := structuralschema.NewStructural(internal)
@@ -97,10 +99,12 @@ type recorder []string
 
 func (r *recorder) AddWarning(_, text string) { *r = append(*r, text) }
 
-func compareRules(t *testing.T, s *schema.Schema, kube *schemacel.Validator, structural *structuralschema.Structural, spec, old map[string]any) (failures, warnings int) {
+func compareRules(t *testing.T, s *schema.Schema, kube *schemacel.Validator, structural *structuralschema.Structural,
+	spec, old map[string]any) (failures, warnings int) {
 	t.Helper()
 	whole := func(spec map[string]any) (map[string]any, *document.Document) {
-		object := map[string]any{"apiVersion": "schema.example/v1", "kind": "Object", "metadata": map[string]any{"name": "one"}, "spec": spec}
+		object := map[string]any{"apiVersion": "schema.example/v1", "kind": "Object",
+			"metadata": map[string]any{"name": "one"}, "spec": spec}
 		raw, err := json.Marshal(object)
 		if err != nil {
 			t.Fatal(err)
@@ -114,10 +118,13 @@ func compareRules(t *testing.T, s *schema.Schema, kube *schemacel.Validator, str
 	if old != nil {
 		oldObject, oldDocument := whole(old)
 		before, beforeNode = oldObject, oldDocument.Root()
-		options = append(options, schemacel.WithRatcheting(common.NewCorrelatedObject(object, oldObject, &model.Structural{Structural: structural})))
+		options = append(options,
+			schemacel.WithRatcheting(common.NewCorrelatedObject(object, oldObject,
+				&model.Structural{Structural: structural})))
 	}
 	var recorded recorder
-	found, _ := kube.Validate(warning.WithWarningRecorder(context.Background(), &recorded), nil, structural, object, before, celconfig.RuntimeCELCostBudget, options...)
+	found, _ := kube.Validate(warning.WithWarningRecorder(context.Background(), &recorded), nil, structural, object,
+		before, celconfig.RuntimeCELCostBudget, options...)
 	var want []string
 	for _, err := range found {
 		want = append(want, err.Error())
@@ -133,7 +140,8 @@ func compareRules(t *testing.T, s *schema.Schema, kube *schemacel.Validator, str
 		a, _ := json.Marshal(spec)
 		b, _ := json.Marshal(old)
 		t.Fatalf("object %s\nold    %s\ngot  %s\nwant %s\nwarnings: got  %s\nwarnings: want %s", a, b,
-			strings.Join(got, "\n     "), strings.Join(want, "\n     "), strings.Join(result.Warnings, "\n     "), strings.Join(recorded, "\n     "))
+			strings.Join(got, "\n     "), strings.Join(want, "\n     "), strings.Join(result.Warnings, "\n     "),
+			strings.Join(recorded, "\n     "))
 	}
 	return len(got), len(result.Warnings)
 }
@@ -194,7 +202,8 @@ func ruledObject(r *rand.Rand) map[string]any {
 		return number()
 	})
 	maybe("embedded", func() any {
-		return map[string]any{"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": letter()}, "spec": map[string]any{"num": number()}}
+		return map[string]any{"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": letter()},
+			"spec": map[string]any{"num": number()}}
 	})
 	return spec
 }

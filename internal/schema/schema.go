@@ -244,8 +244,8 @@ func (s *Shape) Items() *Shape { return s.list.items }
 // Nullable reports whether null is a value of its own. If it is not, a null means a missing value.
 func (s *Shape) Nullable() bool { return s != nil && s.null == nullIsValue }
 
-// NamesAllMembers reports whether the value is an object, and its members are named: a backend that stores others stores what
-// the schema does not know.
+// NamesAllMembers reports whether the value is an object, and its members are named: a backend that stores others
+// stores what the schema does not know.
 func (s *Shape) NamesAllMembers() bool {
 	return s != nil && len(s.object.properties) > 0 && s.object.additional == nil && !s.preserves
 }

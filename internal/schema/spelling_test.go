@@ -59,7 +59,8 @@ func spellingChangesNothing(t *testing.T, seed uint64) (kept, misspelled int) {
 		var got, want Unknown
 		errFast, errSlow := s.Prune(fast, &got), walking.Prune(slow, &want)
 		if (errFast == nil) != (errSlow == nil) || errFast != nil && errFast.Error() != errSlow.Error() {
-			t.Fatalf("seed %d: schema %s\nobject %s\n got %v\nwant %v", seed, schematest.Text(props), raw, errFast, errSlow)
+			t.Fatalf("seed %d: schema %s\nobject %s\n got %v\nwant %v", seed, schematest.Text(props), raw, errFast,
+				errSlow)
 		}
 		if errSlow != nil {
 			misspelled++
@@ -70,7 +71,8 @@ func spellingChangesNothing(t *testing.T, seed uint64) (kept, misspelled int) {
 			t.Fatalf("seed %d: schema %s\nobject %s: something was taken out", seed, schematest.Text(props), raw)
 		}
 		if errSlow == nil && !(slow.Root().Marked(document.Complete) && fast.Root().Marked(document.Complete)) {
-			t.Fatalf("seed %d: schema %s\nobject %s: something is left to be filled in", seed, schematest.Text(props), raw)
+			t.Fatalf("seed %d: schema %s\nobject %s: something is left to be filled in", seed, schematest.Text(props),
+				raw)
 		}
 		fast.Release()
 		slow.Release()
@@ -88,7 +90,8 @@ func described(g *schematest.Generator, p *apiextensionsv1.JSONSchemaProps) *Mod
 		sub := p.Properties[name]
 		m.Properties = append(m.Properties, ModelProperty{Name: name, Model: described(g, &sub)})
 		if name == "a" && g.IntN(4) == 0 {
-			m.Properties = append(m.Properties, ModelProperty{Name: "A", Model: m.Properties[len(m.Properties)-1].Model})
+			m.Properties = append(m.Properties,
+				ModelProperty{Name: "A", Model: m.Properties[len(m.Properties)-1].Model})
 		}
 	}
 	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {

@@ -77,7 +77,8 @@ func definitions(tb testing.TB, path string) (all []*apiextensionsv1.CustomResou
 func TestSuitesCompile(t *testing.T) {
 	dir := suites(t)
 	found := 0
-	for _, crd := range append(definitions(t, filepath.Join(dir, "data")), definitions(t, filepath.Join(dir, "cases", "policies"))...) {
+	for _, crd := range append(definitions(t, filepath.Join(dir, "data")),
+		definitions(t, filepath.Join(dir, "cases", "policies"))...) {
 		found++
 		versions, warnings, errs := schema.CompileCRD(crd)
 		if len(errs) > 0 || len(versions) != len(crd.Spec.Versions) {
@@ -136,7 +137,8 @@ var deliberate = map[string]struct {
 	"proto/validate/int32-overflow":        {[]string{"spec.replicas"}, "one field, named: not <nil> and .spec.replicas"},
 	"proto/validate/additional-wrong-type": {[]string{"<nil>", "spec.labels[a]"}, "keys of maps stand in brackets"},
 	"proto/validate/gizmo-data-type":       {[]string{"<nil>", "data[a]", "data[b]"}, "keys of maps stand in brackets"},
-	"proto/create/root-rule-metadata-name": {[]string{"metadata.name"}, "rules about the whole object name the field that they read"},
+	"proto/create/root-rule-metadata-name": {[]string{"metadata.name"},
+		"rules about the whole object name the field that they read"},
 	"gwapi-ex/standard/invalid/hack/invalid-examples/standard/gateway/invalid-addresses.yaml#0": {
 		append(indexed("spec.addresses[%d]", 9), append(indexed("spec.addresses[%d].value", 9), "<nil>")...),
 		"anyOf and oneOf name the value that they are about",
@@ -159,7 +161,8 @@ func TestRecorded(t *testing.T) {
 		t.Run(set, func(t *testing.T) {
 			played := 0
 			for _, c := range readCases(t, filepath.Join(dir, "cases", set+".jsonl")) {
-				if c.Request.Method != "POST" || len(c.Request.Body) == 0 || c.Request.Body[0] != '{' || len(c.Setup) > 0 || strings.Contains(c.Request.Path, "?") ||
+				if c.Request.Method != "POST" || len(c.Request.Body) == 0 || c.Request.Body[0] != '{' ||
+					len(c.Setup) > 0 || strings.Contains(c.Request.Path, "?") ||
 					c.Expect.Code != 201 && (c.Expect.Code != 422 || len(c.Expect.Causes) == 0) {
 					continue
 				}

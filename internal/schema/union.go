@@ -50,8 +50,8 @@ func (u *union) stale(v document.Node) bool {
 	return false
 }
 
-// Stale reports whether a member of a union is set that the union's discriminator does not choose: of an update of such an
-// object [Schema.Carry] may make a valid one.
+// Stale reports whether a member of a union is set that the union's discriminator does not choose: of an update of such
+// an object [Schema.Carry] may make a valid one.
 func (s *Schema) Stale(obj document.Node) bool { return hasUnions(s.root) && s.root.stale(obj) }
 
 func (s *Shape) stale(v document.Node) bool {
@@ -67,7 +67,8 @@ func (s *Shape) stale(v document.Node) bool {
 	return stale
 }
 
-// clearStale takes out members of unions that an update of the discriminator makes stale and that it leaves as they were.
+// clearStale takes out members of unions that an update of the discriminator makes stale and that it leaves as they
+// were.
 func clearStale(d *document.Document, s *Shape, v, old document.Node) {
 	if v.Kind() == document.Object && old.Kind() == document.Object {
 		for _, u := range s.extra.unions {
@@ -88,7 +89,8 @@ func (u *union) clear(d *document.Document, v, old document.Node) {
 	for i := range u.members {
 		m := &u.members[i]
 		now, before := m.of(v), m.of(old)
-		if m.value != chosen && now.Valid() && before.Valid() && !hasImmutable(m.shape) && sameValue(m.shape, now, before) {
+		if m.value != chosen && now.Valid() && before.Valid() && !hasImmutable(m.shape) &&
+			sameValue(m.shape, now, before) {
 			d.Remove(now)
 		}
 	}
@@ -140,7 +142,8 @@ func (u *union) check(w *validator, v document.Node) {
 		}
 		w.refuse(v, field.Invalid(path, wording.Omitted, "must have at most one of "+wording.Among(u.names)))
 	case u.discriminated && first != nil:
-		w.refuse(v, field.Required(w.path(v).Child(u.discriminator.String()), "must be '"+first.value+"' where `"+first.name.String()+"` is set"))
+		w.refuse(v, field.Required(w.path(v).Child(u.discriminator.String()), "must be '"+first.value+"' where `"+
+			first.name.String()+"` is set"))
 	}
 }
 

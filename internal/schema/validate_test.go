@@ -61,15 +61,18 @@ func TestValidate(t *testing.T) {
 			`spec.ratio: Invalid value: 0.30: must be a multiple of 0.5`,
 			`spec.single: Invalid value: 1e300: must be within the range of the format 'float'`,
 		}},
-		{"integers and bounds that are none", `{"size":1,"over":0,"under":2,"ratio":1}`, []string{`spec.over: Invalid value: 0: must be greater than 0.5`}},
+		{"integers and bounds that are none", `{"size":1,"over":0,"under":2,"ratio":1}`,
+			[]string{`spec.over: Invalid value: 0: must be greater than 0.5`}},
 		{"strings", `{"size":1,"color":"A","mode":"ajar","when":"yesterday"}`, []string{
 			`spec.color: Invalid value: "A": must be at least 2 characters`,
 			`spec.color: Invalid value: "A": must match the regular expression '^[a-z]+$'`,
 			`spec.mode: Unsupported value: "ajar": supported values: "open", "locked"`,
 			`spec.when: Invalid value: "yesterday": must be a valid 'date-time'`,
 		}},
-		{"lengths are of characters", `{"size":1,"color":"aaaaaaaaa","labels":{"a":"é"}}`, []string{`spec.color: Too long: must be at most 8 characters`}},
-		{"int or string", `{"size":1,"port":true}`, []string{`spec.port: Invalid value: "boolean": must be of type integer or string`}},
+		{"lengths are of characters", `{"size":1,"color":"aaaaaaaaa","labels":{"a":"é"}}`,
+			[]string{`spec.color: Too long: must be at most 8 characters`}},
+		{"int or string", `{"size":1,"port":true}`,
+			[]string{`spec.port: Invalid value: "boolean": must be of type integer or string`}},
 		{"null", `{"size":null,"none":null,"mode":null}`, []string{
 			`spec.size: Invalid value: "null": must be of type integer`,
 			`spec.mode: Invalid value: "null": must be of type string`,
@@ -86,7 +89,8 @@ func TestValidate(t *testing.T) {
 			`spec.tags: Invalid value: 0: must have at least 1 item`,
 			`spec.labels: Invalid value: 0: must have at least 1 property`,
 		}},
-		{"two keys", `{"size":1,"pairs":[{"a":"x","b":1},{"a":"x","b":2},{"a":"x","b":1.0}]}`, []string{`spec.pairs[2]: Duplicate value: {"a":"x","b":1.0}`}},
+		{"two keys", `{"size":1,"pairs":[{"a":"x","b":1},{"a":"x","b":2},{"a":"x","b":1.0}]}`,
+			[]string{`spec.pairs[2]: Duplicate value: {"a":"x","b":1.0}`}},
 		{"what is no item of a map", `{"size":1,"parts":[{"name":"a"},"a",{"name":"a"}]}`, []string{
 			`spec.parts[1]: Invalid value: "a": must be an object in a list of type map`,
 			`spec.parts[1]: Invalid value: "string": must be of type object`,
@@ -101,7 +105,8 @@ func TestValidate(t *testing.T) {
 			"spec.choice: Invalid value: must have exactly one of `a` and `b`, and has none",
 			`spec.choice.a: Required value`,
 		}},
-		{"oneOf, two", `{"size":1,"choice":{"a":"a","b":"b"}}`, []string{"spec.choice: Invalid value: must have exactly one of `a` and `b`, and has 2"}},
+		{"oneOf, two", `{"size":1,"choice":{"a":"a","b":"b"}}`,
+			[]string{"spec.choice: Invalid value: must have exactly one of `a` and `b`, and has 2"}},
 		{"anyOf explains the closest", `{"size":1,"some":{"a":1,"b":"b"}}`, []string{
 			`spec.some: Invalid value: must match at least one of the alternatives in 'anyOf'`,
 			`spec.some.a: Invalid value: 1: must be greater than or equal to 5`,
@@ -117,7 +122,8 @@ func TestValidate(t *testing.T) {
 			`spec.tpl.metadata.name: Invalid value: "a/b": may not contain '/'`,
 			`spec.tpl.metadata.labels: Invalid value: "b d": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
 		}},
-		{"embedded resources, incomplete", `{"size":1,"tpl":{"metadata":{}}}`, []string{"spec.tpl.apiVersion: Required value", "spec.tpl.kind: Required value"}},
+		{"embedded resources, incomplete", `{"size":1,"tpl":{"metadata":{}}}`,
+			[]string{"spec.tpl.apiVersion: Required value", "spec.tpl.kind: Required value"}},
 		{"in document order", `{"on":1,"mode":"x","size":0}`, []string{
 			`spec.on: Invalid value: "integer": must be of type boolean`,
 			`spec.mode: Unsupported value: "x": supported values: "open", "locked"`,
@@ -158,7 +164,8 @@ func TestValidateMetadata(t *testing.T) {
 		`{"metadata":{"name":"w","finalizers":["orphan","foregroundDeletion"]}}`: {
 			`metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion may not be set both`},
 		`{"metadata":{"name":"w","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"a"}]}}`: {`metadata.ownerReferences[0].uid: Required value: must not be empty`},
-		`{"metadata":{"name":"w","annotations":{"a":"` + strings.Repeat("x", 1<<18) + `"}}}`:        {`metadata.annotations: Too long: may not be more than 262144 bytes`},
+		`{"metadata":{"name":"w","annotations":{"a":"` + strings.Repeat("x", 1<<18) +
+			`"}}}`: {`metadata.annotations: Too long: may not be more than 262144 bytes`},
 	} {
 		r := s.Validate(nil, parsed(t, object).Root(), document.Node{})
 		var got []string
@@ -192,26 +199,37 @@ func TestValidateRules(t *testing.T) {
 		want, warnings  []string
 	}{
 		{"valid", `{"size":1,"max":2}`, "", nil, nil},
-		{"message expression and field path", `{"size":3,"max":2,"color":"red"}`, "", []string{`spec.size: Forbidden: too big for a red widget`}, nil},
+		{"message expression and field path", `{"size":3,"max":2,"color":"red"}`, "",
+			[]string{`spec.size: Forbidden: too big for a red widget`}, nil},
 		{"message", `{"size":3,"max":2}`, "", []string{`spec.size: Forbidden: size must not exceed max`}, nil},
-		{"the rule itself", `{"size":1,"max":2,"mode":"locked"}`, "", []string{`spec.mode: Invalid value: "locked": must not be 'locked'`}, nil},
+		{"the rule itself", `{"size":1,"max":2,"mode":"locked"}`, "",
+			[]string{`spec.mode: Invalid value: "locked": must not be 'locked'`}, nil},
 		{"an error", `{"size":3}`, "", []string{`spec: Invalid value: "object": no such key: max evaluating rule: size must not exceed max`}, nil},
-		{"keys of maps", `{"size":1,"max":2,"labels":{"a":"x"}}`, "", []string{`spec.labels[a]: Required value: must not be 'x'`}, nil},
-		{"skipped when something is of a wrong type", `{"size":"1","mode":"locked"}`, "", []string{`spec.size: Invalid value: "string": must be of type integer`, skipped}, nil},
-		{"not skipped for a bound, and in document order", `{"parts":[{"name":"a","weight":11}],"size":0,"max":2,"labels":{"a":"x"}}`, "", []string{
-			`spec.parts[0].weight: Invalid value: 11: must be light`,
-			`spec.size: Invalid value: 0: must be greater than or equal to 1`,
-			`spec.labels[a]: Required value: must not be 'x'`,
-		}, nil},
+		{"keys of maps", `{"size":1,"max":2,"labels":{"a":"x"}}`, "",
+			[]string{`spec.labels[a]: Required value: must not be 'x'`}, nil},
+		{"skipped when something is of a wrong type", `{"size":"1","mode":"locked"}`, "",
+			[]string{`spec.size: Invalid value: "string": must be of type integer`, skipped}, nil},
+		{"not skipped for a bound, and in document order",
+			`{"parts":[{"name":"a","weight":11}],"size":0,"max":2,"labels":{"a":"x"}}`, "", []string{
+				`spec.parts[0].weight: Invalid value: 11: must be light`,
+				`spec.size: Invalid value: 0: must be greater than or equal to 1`,
+				`spec.labels[a]: Required value: must not be 'x'`,
+			}, nil},
 		{"transitions need an old value", `{"size":1,"max":2,"owner":"a"}`, `{"size":1,"max":2}`, nil, nil},
-		{"transitions", `{"size":1,"max":2,"owner":"b"}`, `{"owner":"a","size":1,"max":2}`, []string{`spec.owner: Invalid value: "b": owner is immutable`}, nil},
-		{"optional old values", `{"size":1,"max":2,"once":"b"}`, `{"once":"a","size":1,"max":2}`, []string{`spec.once: Duplicate value: "b"`}, nil},
-		{"items find their predecessors by key", `{"size":1,"max":2,"parts":[{"name":"b","weight":1},{"name":"a","weight":3}]}`,
-			`{"size":1,"max":2,"parts":[{"name":"a","weight":2},{"name":"b","weight":2}]}`, []string{`spec.parts[0].weight: Invalid value: 1: must not get lighter`}, nil},
-		{"unchanged values are ratcheted", `{"size":1,"max":3,"parts":[{"name":"a","weight":11}],"mode":"open"}`, `{"size":1,"max":2,"parts":[{"name":"a","weight":11}]}`, nil,
+		{"transitions", `{"size":1,"max":2,"owner":"b"}`, `{"owner":"a","size":1,"max":2}`,
+			[]string{`spec.owner: Invalid value: "b": owner is immutable`}, nil},
+		{"optional old values", `{"size":1,"max":2,"once":"b"}`, `{"once":"a","size":1,"max":2}`,
+			[]string{`spec.once: Duplicate value: "b"`}, nil},
+		{"items find their predecessors by key",
+			`{"size":1,"max":2,"parts":[{"name":"b","weight":1},{"name":"a","weight":3}]}`,
+			`{"size":1,"max":2,"parts":[{"name":"a","weight":2},{"name":"b","weight":2}]}`,
+			[]string{`spec.parts[0].weight: Invalid value: 1: must not get lighter`}, nil},
+		{"unchanged values are ratcheted", `{"size":1,"max":3,"parts":[{"name":"a","weight":11}],"mode":"open"}`,
+			`{"size":1,"max":2,"parts":[{"name":"a","weight":11}]}`, nil,
 			[]string{`spec.parts[0].weight: Invalid value: 11: must be light`}},
 		{"also numbers that the schema refuses", `{"size":0,"max":3}`, `{"size":0,"max":2}`, nil, nil},
-		{"changed ones are not", `{"size":-1,"max":3}`, `{"size":0,"max":2}`, []string{`spec.size: Invalid value: -1: must be greater than or equal to 1`}, nil},
+		{"changed ones are not", `{"size":-1,"max":3}`, `{"size":0,"max":2}`,
+			[]string{`spec.size: Invalid value: -1: must be greater than or equal to 1`}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			frame := cel.NewFrame(t.Context())
@@ -292,7 +310,8 @@ func TestLongLists(t *testing.T) {
 		pairs = append(pairs, fmt.Sprintf(`{"b":%d,"a":"p%d"}`, i%50, i/50))
 	}
 	tags[2500], tags[2600], parts[2999], pairs[1234] = tags[17], tags[17], parts[0], pairs[1]
-	d := parsed(t, `{`+head+`,"spec":{"size":1,"tags":[`+strings.Join(tags, ",")+`],"parts":[`+strings.Join(parts, ",")+`],"pairs":[`+strings.Join(pairs, ",")+`]}}`)
+	d := parsed(t, `{`+head+`,"spec":{"size":1,"tags":[`+strings.Join(tags, ",")+`],"parts":[`+strings.Join(parts, ",")+
+		`],"pairs":[`+strings.Join(pairs, ",")+`]}}`)
 	r := s.Validate(nil, d.Root(), document.Node{})
 	var got []string
 	for _, err := range r.Errors {
@@ -316,7 +335,8 @@ func TestLongLists(t *testing.T) {
 func TestFailuresAreBounded(t *testing.T) {
 	s := compiled(t, `{type: object, properties: {list: {type: array, items: {type: integer}}, names: {type: object, additionalProperties: {type: string, pattern: '^a$'}}}}`)
 	long := strings.Repeat("x", 1<<20)
-	d := parsed(t, `{`+head+`,"spec":{"names":{"`+long+`":"`+long+`"},"list":[`+strings.TrimSuffix(strings.Repeat(`"a",`, 100_000), ",")+`]}}`)
+	d := parsed(t, `{`+head+`,"spec":{"names":{"`+long+`":"`+long+`"},"list":[`+
+		strings.TrimSuffix(strings.Repeat(`"a",`, 100_000), ",")+`]}}`)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	r := s.Validate(nil, d.Root(), document.Node{})
@@ -346,7 +366,8 @@ func TestConcurrently(t *testing.T) {
 			frame := cel.NewFrame(t.Context())
 			defer frame.Release()
 			for j := range 200 {
-				d, err := document.Parse(fmt.Appendf(nil, `{%s,"spec":{"size":%d,"max":%d,"x":1}}`, head, i*j, 500), document.Limits{})
+				d, err := document.Parse(fmt.Appendf(nil, `{%s,"spec":{"size":%d,"max":%d,"x":1}}`, head, i*j, 500),
+					document.Limits{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -399,7 +420,8 @@ func TestValidateStatus(t *testing.T) {
 	root.Required = []string{"spec"}
 	props.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
 		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
-		Scale:  &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
+		Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas",
+			StatusReplicasPath: ".status.replicas"},
 	}
 	versions, _, errs := schema.CompileCRD(props)
 	if len(errs) > 0 {
@@ -412,12 +434,14 @@ func TestValidateStatus(t *testing.T) {
 	}{
 		{`{"status":{"phase":"Ready"}}`, "", nil},
 		{`{}`, "", nil},
-		{`{"spec":1,"status":{"phase":"Ready","replicas":-1}}`, "", []string{`status.replicas: Invalid value: -1: must be greater than or equal to 0`}},
+		{`{"spec":1,"status":{"phase":"Ready","replicas":-1}}`, "",
+			[]string{`status.replicas: Invalid value: -1: must be greater than or equal to 0`}},
 		{`{"status":{"phase":"ready"}}`, "", []string{
 			`status.phase: Unsupported value: "ready": supported values: "Ready"`,
 			`<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
 		}},
-		{`{"status":{"phase":"Ready","replicas":1}}`, `{"status":{"phase":"Ready","replicas":2}}`, []string{`status.replicas: Invalid value: 1: must not shrink`}},
+		{`{"status":{"phase":"Ready","replicas":1}}`, `{"status":{"phase":"Ready","replicas":2}}`,
+			[]string{`status.replicas: Invalid value: 1: must not shrink`}},
 	} {
 		frame := cel.NewFrame(t.Context())
 		var old document.Node

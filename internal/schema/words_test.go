@@ -23,12 +23,15 @@ var internals = regexp.MustCompile(`0x[0-9a-f]{4,}|&\{|\*[a-z]+\.[A-Z]|\b(value|
 	`(^|[ ("'])(net/url|netip|strconv|encoding/\w+|time|json|yaml|regexp|base64|ParseAddr)(\.\w+)?: |runtime error|github\.com/|goroutine |interface \{\}|%!|\bmap\[|\[\]string`)
 
 // textFormats are the formats of strings that Kubernetes knows, and patterns take their place in turn.
-var textFormats = []string{"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn",
+var textFormats = []string{"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3",
+	"uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn",
 	"hexcolor", "rgbcolor", "byte", "password", "date", "duration", "date-time", "k8s-short-name", "k8s-long-name"}
 
 // wrongTexts are right for few of them.
-var wrongTexts = []string{`""`, `"a"`, `"\u0001"`, `"%zz"`, `"http://a b\u007f/%zz"`, `"http://[::1"`, `"1e400"`, `"99999999999999999999h"`, `"10.0.0.1/99"`, `"999.1.1.1"`, `"2024-13-45"`,
-	`"2024-01-02T25:61:00Z"`, `"5 parsecs"`, `"!!"`, `"é\u0000"`, `1`, `1.5`, `true`, `null`, `[]`, `{"a":{"b":[1]},"c":"d","e":2}`, `[{"x":1,"y":2,"z":3}]`}
+var wrongTexts = []string{`""`, `"a"`, `"\u0001"`, `"%zz"`, `"http://a b\u007f/%zz"`, `"http://[::1"`, `"1e400"`,
+	`"99999999999999999999h"`, `"10.0.0.1/99"`, `"999.1.1.1"`, `"2024-13-45"`,
+	`"2024-01-02T25:61:00Z"`, `"5 parsecs"`, `"!!"`, `"é\u0000"`, `1`, `1.5`, `true`, `null`, `[]`,
+	`{"a":{"b":[1]},"c":"d","e":2}`, `[{"x":1,"y":2,"z":3}]`}
 
 // complaints returns all failures of an object.
 func complaints(t *testing.T, s *schema.Schema, raw, oldRaw []byte) (all []string) {
@@ -66,8 +69,8 @@ func complaints(t *testing.T, s *schema.Schema, raw, oldRaw []byte) (all []strin
 }
 
 // TestComplaintsSayNothingInternal: what is said of an object that breaks its schema has no address, no type of Go and
-// nothing that a package of the program says of itself, whatever keyword, format, pattern or rule it breaks. Of equal objects
-// the same is said, in the same order.
+// nothing that a package of the program says of itself, whatever keyword, format, pattern or rule it breaks. Of equal
+// objects the same is said, in the same order.
 func TestComplaintsSayNothingInternal(t *testing.T) {
 	seen, bad := map[string]bool{}, map[string]string{}
 	check := func(s *schema.Schema, raw, old []byte) {
@@ -103,14 +106,19 @@ func TestComplaintsSayNothingInternal(t *testing.T) {
 	}
 	for i, format := range textFormats {
 		text := apiextensionsv1.JSONSchemaProps{Type: "string", Format: format}
-		patterned := apiextensionsv1.JSONSchemaProps{Type: "string", Pattern: []string{"^[a-f]{2,3}$", `^\d+$`, "^(a|b)*c$", "[^\\x00-\\x7f]"}[i%4]}
-		ruled := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true), Properties: map[string]apiextensionsv1.JSONSchemaProps{"t": text},
-			XValidations: apiextensionsv1.ValidationRules{{Rule: "has(self.t) && string(self.t) == 'x'"}, {Rule: "self.t != self.t"}}}
-		s, _, errs := schema.Compile(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-			"text": text, "patterned": patterned, "ruled": ruled,
-			"list": {Type: "array", XListType: new("set"), Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}},
-			"map":  {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
-		}}, schema.Options{Resource: true})
+		patterned := apiextensionsv1.JSONSchemaProps{Type: "string",
+			Pattern: []string{"^[a-f]{2,3}$", `^\d+$`, "^(a|b)*c$", "[^\\x00-\\x7f]"}[i%4]}
+		ruled := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true),
+			Properties: map[string]apiextensionsv1.JSONSchemaProps{"t": text},
+			XValidations: apiextensionsv1.ValidationRules{{Rule: "has(self.t) && string(self.t) == 'x'"},
+				{Rule: "self.t != self.t"}}}
+		s, _, errs := schema.Compile(&apiextensionsv1.JSONSchemaProps{Type: "object",
+			Properties: map[string]apiextensionsv1.JSONSchemaProps{
+				"text": text, "patterned": patterned, "ruled": ruled,
+				"list": {Type: "array", XListType: new("set"),
+					Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}},
+				"map": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
+			}}, schema.Options{Resource: true})
 		if len(errs) > 0 {
 			t.Fatal(errs.ToAggregate())
 		}
@@ -122,9 +130,12 @@ func TestComplaintsSayNothingInternal(t *testing.T) {
 	if len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
-	for _, member := range []string{"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+	for _, member := range []string{"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion",
+		"generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
 		"labels", "annotations", "ownerReferences", "finalizers", "managedFields"} {
-		for _, value := range append(wrongTexts, `["a b","c d","e f"]`, `{"a b":"-","c d":"-","e f":"-","g h":1}`, `{"a b":"-","c d":"-","e f":"-","g h":"-","i":"-"}`, `[{"apiVersion":1,"kind":"A","name":"a","uid":"u"}]`, `[{"manager":"m","operation":"Update","time":"soon"}]`) {
+		for _, value := range append(wrongTexts, `["a b","c d","e f"]`, `{"a b":"-","c d":"-","e f":"-","g h":1}`,
+			`{"a b":"-","c d":"-","e f":"-","g h":"-","i":"-"}`, `[{"apiVersion":1,"kind":"A","name":"a","uid":"u"}]`,
+			`[{"manager":"m","operation":"Update","time":"soon"}]`) {
 			check(s, fmt.Appendf(nil, `{"apiVersion":"a/v1","kind":"K","metadata":{"x":1,%q:%s}}`, member, value), nil)
 		}
 	}

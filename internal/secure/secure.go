@@ -35,16 +35,18 @@ func Server(socket net.Conn, config *tls.Config) *Conn {
 	return c
 }
 
-// MayCarryHTTP2 reports whether version and cipher suite are ones that HTTP/2 may use: of TLS 1.2 those with ephemeral keys
-// and authenticated encryption alone (RFC 9113, 9.2).
+// MayCarryHTTP2 reports whether version and cipher suite are ones that HTTP/2 may use: of TLS 1.2 those with ephemeral
+// keys and authenticated encryption alone (RFC 9113, 9.2).
 func (c *Conn) MayCarryHTTP2() bool {
 	s := c.ConnectionState()
 	if s.Version != tls.VersionTLS12 {
 		return s.Version >= tls.VersionTLS13
 	}
 	switch s.CipherSuite {
-	case tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
+	case tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
 		return true
 	}
 	return false
@@ -115,8 +117,9 @@ func (c *Conn) readShut(p []byte) (int, error) {
 	return n, err
 }
 
-// HasEnded reports whether the other end has ended the connection, or broken it, as far as what has arrived shows: an end
-// behind bytes that were not read yet does not. It takes what has arrived off the socket by a function that does not wait.
+// HasEnded reports whether the other end has ended the connection, or broken it, as far as what has arrived shows: an
+// end behind bytes that were not read yet does not. It takes what has arrived off the socket by a function that does
+// not wait.
 func (c *Conn) HasEnded(arrived func(p []byte) (n int, waits bool, err error)) bool {
 	if c.isAhead {
 		return false
@@ -128,8 +131,8 @@ func (c *Conn) HasEnded(arrived func(p []byte) (n int, waits bool, err error)) b
 	return err != nil && err != errShut
 }
 
-// gate is the socket as TLS sees it. While it is shut there seems to be nothing to read. While it has a function for what has
-// arrived, that alone is read.
+// gate is the socket as TLS sees it. While it is shut there seems to be nothing to read. While it has a function for
+// what has arrived, that alone is read.
 type gate struct {
 	net.Conn
 	shut    bool

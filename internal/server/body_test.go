@@ -23,7 +23,8 @@ func TestBodies(t *testing.T) {
 	_, addr := r.start(t, Options{})
 	nc, br := h1test.Dial(t, addr)
 	head := len(h1test.PostHead)
-	for _, size := range []int{0, 1, 100, readBuffer - head - 100, readBuffer - head, readBuffer - 1, readBuffer, readBuffer + 1, 20_000, 65_535, 65_536, 65_537, 300_000, 3 << 20} {
+	for _, size := range []int{0, 1, 100, readBuffer - head - 100, readBuffer - head, readBuffer - 1, readBuffer,
+		readBuffer + 1, 20_000, 65_535, 65_536, 65_537, 300_000, 3 << 20} {
 		body := strings.Repeat("0123456789abcdefghijk", size/21+1)[:size]
 		for _, chunk := range []int{0, 7, 4096, 100_000} {
 			if chunk == 7 && size > 100_000 {
@@ -134,7 +135,8 @@ func TestArrivingBodies(t *testing.T) {
 		before := r.memory.InUse()
 		h1test.Send(t, nc, strings.Repeat("a", until-sent))
 		sent = until
-		testutil.Eventually(t, "the body to take memory", func() bool { return r.memory.InUse() > before || before >= int64(until) })
+		testutil.Eventually(t, "the body to take memory",
+			func() bool { return r.memory.InUse() > before || before >= int64(until) })
 		if n := r.memory.InUse(); n > 8*int64(until) {
 			t.Errorf("%d bytes of the budget are in use for %d", n, until)
 		}
@@ -155,7 +157,8 @@ func TestBodyBudget(t *testing.T) {
 	testutil.Eventually(t, "the body to take memory", func() bool { return r.memory.InUse() > 0 })
 	nc, br := h1test.Dial(t, addr)
 	h1test.Send(t, nc, h1test.PostHead+"Content-Length: 200000\r\n\r\n"+strings.Repeat("b", 200_000))
-	if got, closes := h1test.ReadAnswer(t, br, false); got.StatusCode != 503 || !closes || !strings.Contains(string(got.Content), `"retryAfterSeconds":1`) {
+	if got, closes := h1test.ReadAnswer(t, br, false); got.StatusCode != 503 || !closes ||
+		!strings.Contains(string(got.Content), `"retryAfterSeconds":1`) {
 		t.Errorf("over the budget: %d %s", got.StatusCode, got.Content)
 	}
 	// Small bodies need nothing of it.
@@ -194,12 +197,14 @@ func TestExpectContinue(t *testing.T) {
 		if got, closes := h1test.ReadAnswer(t, br, false); got.StatusCode != 200 || closes {
 			t.Errorf("answered %d", got.StatusCode)
 		}
-		if got := backend.Take(); !strings.HasSuffix(got, "Content-Length: 7\r\n\r\n"+h1test.Body7) || strings.Contains(got, "Expect") {
+		if got := backend.Take(); !strings.HasSuffix(got, "Content-Length: 7\r\n\r\n"+h1test.Body7) ||
+			strings.Contains(got, "Expect") {
 			t.Errorf("the backend got %q", got)
 		}
 	}
 	nc, br := h1test.Dial(t, addr)
-	h1test.Send(t, nc, strings.Replace(h1test.PostHead, "1.1", "1.0", 1)+"Content-Length: 7\r\nExpect: 100-continue\r\n\r\n"+h1test.Body7[:3])
+	h1test.Send(t, nc, strings.Replace(h1test.PostHead, "1.1", "1.0", 1)+
+		"Content-Length: 7\r\nExpect: 100-continue\r\n\r\n"+h1test.Body7[:3])
 	h1test.Send(t, nc, h1test.Body7[3:])
 	if got, _ := h1test.ReadAnswer(t, br, false); got.StatusCode != 200 {
 		t.Errorf("HTTP/1.0: answered %d", got.StatusCode)
@@ -226,7 +231,8 @@ func TestTrailersAreDropped(t *testing.T) {
 		reply(r, 200)
 	})
 	nc, br := h1test.Dial(t, addr)
-	h1test.Send(t, nc, h1test.PostHead+"Transfer-Encoding: chunked\r\nTrailer: X-Remote-User\r\n\r\n7\r\n"+h1test.Body7+"\r\n0\r\nX-Remote-User: root\r\n\r\n")
+	h1test.Send(t, nc, h1test.PostHead+"Transfer-Encoding: chunked\r\nTrailer: X-Remote-User\r\n\r\n7\r\n"+h1test.Body7+
+		"\r\n0\r\nX-Remote-User: root\r\n\r\n")
 	if got := <-uploads; got.err != nil || got.body != h1test.Body7 || got.trailers != nil {
 		t.Errorf("got %+v", got)
 	}

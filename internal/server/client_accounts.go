@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 )
 
-// clientAccounts keep what is known of clients by their addresses, across their connections. An address shares its lock only
-// with the others of its shard.
+// clientAccounts keep what is known of clients by their addresses, across their connections. An address shares its lock
+// only with the others of its shard.
 type clientAccounts struct {
 	shards [accountShards]accountShard
 	// ran is when a client had the last of its credit for resets, in seconds; 0 is never.
@@ -31,7 +31,8 @@ const (
 	clientResets, clientResetsPerSecond = 1000, 250
 )
 
-// A clientAccount is the account of a client, by its address or, with IPv6, its network: a client with one address has a /64.
+// A clientAccount is the account of a client, by its address or, with IPv6, its network: a client with one address has
+// a /64.
 type clientAccount struct {
 	memory.Holder
 	shard   *accountShard
@@ -54,7 +55,8 @@ func (all *clientAccounts) open(addr netip.Addr) *clientAccount {
 		if shard.all == nil {
 			shard.all = map[netip.Addr]*clientAccount{}
 		}
-		a = &clientAccount{shard: shard, network: network, resets: h2.NewFloodGuard(clientResets, clientResetsPerSecond, time.Now())}
+		a = &clientAccount{shard: shard, network: network, resets: h2.NewFloodGuard(clientResets, clientResetsPerSecond,
+			time.Now())}
 		shard.all[network] = a
 	}
 	a.users++

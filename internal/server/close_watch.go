@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/peek"
 )
 
-// A closeWatch notices that the client closes the connection while it reads an answer that may last. Most such clients send
-// nothing: no goroutine waits before something comes.
+// A closeWatch notices that the client closes the connection while it reads an answer that may last. Most such clients
+// send nothing: no goroutine waits before something comes.
 type closeWatch struct {
 	conn    *conn
 	gone    func()

@@ -103,8 +103,8 @@ func (c *conn) endLasting() bool {
 	return true
 }
 
-// cut ends the connection whatever it does, and the exchange with it. The client of an answer without another mark of its end
-// than that of the connection must not take it for complete.
+// cut ends the connection whatever it does, and the exchange with it. The client of an answer without another mark of
+// its end than that of the connection must not take it for complete.
 func (c *conn) cut() {
 	if c.sending.endsByClose() {
 		c.socket.reset()

@@ -39,8 +39,8 @@ func (s *stream) copyEdited(e Editor) (sent int64, err error) {
 	return sent, err
 }
 
-// endEarly ends a stream of events that a shutdown has interrupted: the client has whole events alone. A stream that is encoded
-// has a mark of its end too. An edited body without events would be taken for whole, and stays interrupted.
+// endEarly ends a stream of events that a shutdown has interrupted: the client has whole events alone. A stream that is
+// encoded has a mark of its end too. An edited body without events would be taken for whole, and stays interrupted.
 func (s *stream) endEarly(e Editor, sent int64, interrupted error) (int64, error) {
 	if !e.HasEvents() {
 		return sent, errors.Join(errNoEvents, interrupted)

@@ -64,7 +64,8 @@ func TestEditedStream(t *testing.T) {
 		{name: "without a body", method: "HEAD", body: "some words", code: 200},
 		{name: "broken at once", method: "GET", body: "so!", code: 502},
 		{name: "broken later", method: "GET", body: "some words!", code: 200, want: "SOME WORDS", breaks: true},
-		{name: "events that break at once", method: "GET", body: "so!", hasEvents: true, code: 200, want: "SO", breaks: true},
+		{name: "events that break at once", method: "GET", body: "so!", hasEvents: true, code: 200, want: "SO",
+			breaks: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, addr := startServer(t, Options{}, func(r *Request) {
@@ -76,7 +77,8 @@ func TestEditedStream(t *testing.T) {
 				m.Start(200)
 				m.SetStream(&texts{[]byte(c.body)})
 				_, err := r.SendStream(&m, Whole, upper{c.hasEvents}, nil)
-				if wants := c.breaks || c.code != 200; (err != nil) != wants || wants && !errors.Is(err, errExclamation) {
+				if wants := c.breaks || c.code != 200; (err != nil) != wants ||
+					wants && !errors.Is(err, errExclamation) {
 					t.Errorf("the stream ended with %v", err)
 				}
 				if !r.Answered() {
@@ -87,12 +89,14 @@ func TestEditedStream(t *testing.T) {
 			h1test.Send(t, nc, c.method+" / HTTP/1.1\r\nHost: gw\r\n\r\n")
 			if c.breaks {
 				all, err := io.ReadAll(br)
-				if _, body, _ := bytes.Cut(all, []byte("\r\n\r\n")); err != nil || bytes.HasSuffix(all, []byte("0\r\n\r\n")) || !bytes.Equal(dechunk(body), []byte(c.want)) {
+				if _, body, _ := bytes.Cut(all, []byte("\r\n\r\n")); err != nil ||
+					bytes.HasSuffix(all, []byte("0\r\n\r\n")) || !bytes.Equal(dechunk(body), []byte(c.want)) {
 					t.Errorf("got %q, %v", all, err)
 				}
 				return
 			}
-			if got, _ := h1test.ReadAnswer(t, br, c.method == "HEAD"); got.StatusCode != c.code || string(got.Content) != c.want {
+			if got, _ := h1test.ReadAnswer(t, br, c.method == "HEAD"); got.StatusCode != c.code ||
+				string(got.Content) != c.want {
 				t.Errorf("answered %d %q", got.StatusCode, got.Content)
 			}
 			h1test.Send(t, nc, "GET /next HTTP/1.1\r\nHost: gw\r\n\r\n")

@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// What clients' connections and requests take of the memory for requests, beyond what the requests reserve. It is what they
-// take as a rule: goroutines, heads, buffers, and the connection to the backend.
+// What clients' connections and requests take of the memory for requests, beyond what the requests reserve. It is what
+// they take as a rule: goroutines, heads, buffers, and the connection to the backend.
 const (
 	connectionBytes = 4 << 10
 	sessionBytes    = 20 << 10 // of HTTP/2, beyond that
@@ -139,6 +139,9 @@ const whyFull = "the memory for requests is used up, or the client's share of it
 func unavailable(o *settings, why string) (head, body string) {
 	retryAfter := o.RetryAfter(time.Now())
 	body = string(status.AppendJSON(nil, &status.ServiceUnavailable(why, retryAfter).ErrStatus))
-	return "HTTP/1.1 " + strconv.Itoa(http.StatusServiceUnavailable) + " Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: " +
-		strconv.Itoa(retryAfter) + "\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n", body
+	return "HTTP/1.1 " + strconv.Itoa(http.StatusServiceUnavailable) +
+			" Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: " +
+			strconv.Itoa(retryAfter) + "\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(body)) +
+			"\r\n\r\n",
+		body
 }

@@ -21,7 +21,8 @@ import (
 )
 
 // heldServer serves requests that last until release is closed, with so much memory.
-func heldServer(t *testing.T, o Options, limit int64) (addr string, budget *memory.Budget, running *atomic.Int64, release func()) {
+func heldServer(t *testing.T, o Options,
+	limit int64) (addr string, budget *memory.Budget, running *atomic.Int64, release func()) {
 	t.Helper()
 	budget = memory.NewBudget(limit, 1)
 	o.Memory = NewMemory(budget, func() error { return errClientLeft })
@@ -40,8 +41,8 @@ func heldServer(t *testing.T, o Options, limit int64) (addr string, budget *memo
 	return addr, budget, running, release
 }
 
-// TestRequestsBeyondMemory: streams and requests in flight take no more than the memory for requests. What is beyond is refused
-// so that it may be sent again, does not run, and is counted; all is given back.
+// TestRequestsBeyondMemory: streams and requests in flight take no more than the memory for requests. What is beyond is
+// refused so that it may be sent again, does not run, and is counted; all is given back.
 func TestRequestsBeyondMemory(t *testing.T) {
 	const limit = 2 << 20
 	var mu sync.Mutex
@@ -82,7 +83,8 @@ func TestRequestsBeyondMemory(t *testing.T) {
 			break
 		}
 	}
-	if !strings.HasPrefix(answered, "HTTP/1.1 503 ") || !strings.Contains(answered, "Retry-After: 1\r\n") || !strings.Contains(answered, whyFull) {
+	if !strings.HasPrefix(answered, "HTTP/1.1 503 ") || !strings.Contains(answered, "Retry-After: 1\r\n") ||
+		!strings.Contains(answered, whyFull) {
 		t.Errorf("beyond the memory HTTP/1.1 gets %q", answered)
 	}
 	mu.Lock()
@@ -104,15 +106,16 @@ func TestRequestsBeyondMemory(t *testing.T) {
 	testutil.Eventually(t, "all is given back", func() bool { return budget.InFlight() == 0 })
 }
 
-// TestShares: a client from another address is served while one holds all that it may, over any protocol and behind a trusted
-// proxy. One alone holds more than three quarters.
+// TestShares: a client from another address is served while one holds all that it may, over any protocol and behind a
+// trusted proxy. One alone holds more than three quarters.
 func TestShares(t *testing.T) {
 	const limit = 4 << 20
 	clientOf := func(head *message.Head, _ netip.Addr) netip.Addr {
 		return netip.MustParseAddr(string(head.Value(message.FieldXForwardedFor)))
 	}
 	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	for name, o := range map[string]Options{"by address": {}, "behind a proxy": {TrustedProxies: proxies, ClientOf: clientOf}} {
+	for name, o := range map[string]Options{"by address": {},
+		"behind a proxy": {TrustedProxies: proxies, ClientOf: clientOf}} {
 		t.Run(name, func(t *testing.T) {
 			addr, budget, running, _ := heldServer(t, o, limit)
 			c := h2test.New(t, dialFrom(t, "127.0.0.2", addr))
@@ -155,7 +158,8 @@ func dialFrom(t *testing.T, from, addr string) net.Conn {
 	return nc
 }
 
-// TestResetsAcrossConnections: a client that reconnects has no new credit for resets, and one from another address has its own.
+// TestResetsAcrossConnections: a client that reconnects has no new credit for resets, and one from another address has
+// its own.
 func TestResetsAcrossConnections(t *testing.T) {
 	var floods atomic.Int64
 	_, addr := startServer(t, Options{HTTP2: HTTP2{Flooded: func() { floods.Add(1) }}}, echo)
@@ -179,9 +183,10 @@ func TestResetsAcrossConnections(t *testing.T) {
 
 // TestResetsBehindProxy: behind a trusted proxy the resets of one client have its own streams refused, and no other's.
 func TestResetsBehindProxy(t *testing.T) {
-	s, addr := startServer(t, Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, ClientOf: func(head *message.Head, _ netip.Addr) netip.Addr {
-		return netip.MustParseAddr(string(head.Value(message.FieldXForwardedFor)))
-	}}, echo)
+	s, addr := startServer(t, Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		ClientOf: func(head *message.Head, _ netip.Addr) netip.Addr {
+			return netip.MustParseAddr(string(head.Value(message.FieldXForwardedFor)))
+		}}, echo)
 	bad := s.accounts.open(netip.MustParseAddr("192.0.2.1"))
 	defer bad.close()
 	for s.accounts.spendReset(bad) { // as its streams on many connections do
@@ -190,12 +195,14 @@ func TestResetsBehindProxy(t *testing.T) {
 	c.Head(t, 1, true, append(h2test.Get("/"), "x-forwarded-for: 192.0.2.1")...)
 	c.Head(t, 3, true, append(h2test.Get("/"), "x-forwarded-for: 192.0.2.2")...)
 	got := c.Read(t, 1, 3)
-	if got[1].Reset != http2.ErrCodeEnhanceYourCalm && got[1].Status() != "200" || got[3].Status() != "200" { // time gives credit back
+	if got[1].Reset != http2.ErrCodeEnhanceYourCalm && got[1].Status() != "200" || got[3].Status() != "200" {
+		// time gives credit back
 		t.Errorf("answered %+v and %+v", got[1], got[3])
 	}
 }
 
-// TestAccountsAreBounded: however many addresses reset streams, the table of them stays small, and it is empty if none did.
+// TestAccountsAreBounded: however many addresses reset streams, the table of them stays small, and it is empty if none
+// did.
 func TestAccountsAreBounded(t *testing.T) {
 	var all clientAccounts
 	size := func() (n int) {

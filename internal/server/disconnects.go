@@ -11,9 +11,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/secure"
 )
 
-// A disconnectPoller finds out which clients of HTTP/1.1 have left while their requests are served. It asks the system about
-// many sockets at once, and only about those whose request has lasted for a while: most are answered before, and cost nothing.
-// By HTTP/2 the client says so itself.
+// A disconnectPoller finds out which clients of HTTP/1.1 have left while their requests are served. It asks the system
+// about many sockets at once, and only about those whose request has lasted for a while: most are answered before, and
+// cost nothing. By HTTP/2 the client says so itself.
 type disconnectPoller struct {
 	every     time.Duration
 	isRunning atomic.Bool
@@ -93,7 +93,8 @@ func (p *disconnectPoller) tick() {
 	time.AfterFunc(p.every+mostOfTime*min(time.Since(began), time.Second), p.tick)
 }
 
-// look looks at the clients that have waited since the last look, and reports whether any connection has, or had, a request.
+// look looks at the clients that have waited since the last look, and reports whether any connection has, or had, a
+// request.
 func (p *disconnectPoller) look() (isBusy bool) {
 	p.mu.Lock()
 	for _, c := range p.conns {
@@ -139,8 +140,8 @@ func (p *disconnectPoller) lookAt() {
 	}
 }
 
-// hasSaidGoodbye reports whether the client has ended TLS in order. It looks only while the request waits for something else
-// than the client's bytes: no other goroutine reads them then.
+// hasSaidGoodbye reports whether the client has ended TLS in order. It looks only while the request waits for something
+// else than the client's bytes: no other goroutine reads them then.
 func (c *conn) hasSaidGoodbye(turns uint32) (said bool) {
 	over, ok := c.socket.Conn.(*secure.Conn)
 	if !ok || !peek.IsAble {

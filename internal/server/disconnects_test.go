@@ -37,8 +37,8 @@ func halfClosed(t *testing.T, l *listeners.Listener) *listeners.Set {
 	return s
 }
 
-// TestWaitEndsWithClient: whatever a request waits for, the wait ends when its client leaves, in each way in which a client can,
-// and goes on if it does not.
+// TestWaitEndsWithClient: whatever a request waits for, the wait ends when its client leaves, in each way in which a
+// client can, and goes on if it does not.
 func TestWaitEndsWithClient(t *testing.T) {
 	secure := h1test.NewTLS(t, credentials.ServerFiles{}).Server
 	const get = h1test.GetHead + "\r\n"
@@ -48,23 +48,28 @@ func TestWaitEndsWithClient(t *testing.T) {
 		leave                func(net.Conn)
 		stays                bool
 	}{
-		"FIN":                       {send: get, leave: func(nc net.Conn) { _ = nc.(*net.TCPConn).CloseWrite() }},
-		"close":                     {send: get, leave: func(nc net.Conn) { _ = nc.Close() }},
-		"FIN behind requests":       {send: get + get + get, leave: func(nc net.Conn) { _ = nc.(*net.TCPConn).CloseWrite() }},
-		"RST":                       {send: get, leave: reset},
-		"RST behind requests":       {send: get + get, leave: reset},
-		"FIN that is served":        {servesHalf: true, send: get, leave: func(nc net.Conn) { _ = nc.(*net.TCPConn).CloseWrite() }, stays: true},
+		"FIN":                 {send: get, leave: func(nc net.Conn) { _ = nc.(*net.TCPConn).CloseWrite() }},
+		"close":               {send: get, leave: func(nc net.Conn) { _ = nc.Close() }},
+		"FIN behind requests": {send: get + get + get, leave: func(nc net.Conn) { _ = nc.(*net.TCPConn).CloseWrite() }},
+		"RST":                 {send: get, leave: reset},
+		"RST behind requests": {send: get + get, leave: reset},
+		"FIN that is served": {servesHalf: true, send: get,
+			leave: func(nc net.Conn) { _ = nc.(*net.TCPConn).CloseWrite() }, stays: true},
 		"RST where a FIN is served": {servesHalf: true, send: get, leave: reset},
 		"TLS: close":                {isSecure: true, send: get, leave: func(nc net.Conn) { _ = nc.Close() }},
-		"TLS: FIN alone":            {isSecure: true, send: get, leave: func(nc net.Conn) { _ = nc.(*tls.Conn).NetConn().(*net.TCPConn).CloseWrite() }},
-		"TLS: close_notify alone":   {isSecure: true, send: get, leave: func(nc net.Conn) { _ = nc.(*tls.Conn).CloseWrite() }},
+		"TLS: FIN alone": {isSecure: true, send: get,
+			leave: func(nc net.Conn) { _ = nc.(*tls.Conn).NetConn().(*net.TCPConn).CloseWrite() }},
+		"TLS: close_notify alone": {isSecure: true, send: get,
+			leave: func(nc net.Conn) { _ = nc.(*tls.Conn).CloseWrite() }},
 		"TLS: close_notify that is served": {
-			servesHalf: true, isSecure: true, send: get, leave: func(nc net.Conn) { _ = nc.(*tls.Conn).CloseWrite() }, stays: true,
+			servesHalf: true, isSecure: true, send: get, leave: func(nc net.Conn) { _ = nc.(*tls.Conn).CloseWrite() },
+			stays: true,
 		},
-		"TLS: RST":            {isSecure: true, send: get, leave: reset},
-		"pipelined":           {send: get + get, leave: func(net.Conn) {}, stays: true},
-		"TLS: pipelined":      {isSecure: true, send: get + get, leave: func(net.Conn) {}, stays: true},
-		"TLS: later requests": {isSecure: true, send: get, leave: func(nc net.Conn) { _, _ = nc.Write([]byte(get)) }, stays: true},
+		"TLS: RST":       {isSecure: true, send: get, leave: reset},
+		"pipelined":      {send: get + get, leave: func(net.Conn) {}, stays: true},
+		"TLS: pipelined": {isSecure: true, send: get + get, leave: func(net.Conn) {}, stays: true},
+		"TLS: later requests": {isSecure: true, send: get, leave: func(nc net.Conn) { _, _ = nc.Write([]byte(get)) },
+			stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,8 +144,8 @@ func TestWaitEndsWithClient(t *testing.T) {
 	}
 }
 
-// TestClientStays: requests that are answered quickly and slowly, on one connection, are each the request of a client that
-// waits.
+// TestClientStays: requests that are answered quickly and slowly, on one connection, are each the request of a client
+// that waits.
 func TestClientStays(t *testing.T) {
 	var served, alone atomic.Int32
 	_, addr := startServer(t, Options{}, func(r *Request) {
@@ -162,8 +167,8 @@ func TestClientStays(t *testing.T) {
 	}
 }
 
-// TestDisconnectPollerRests: the poller ends when no request is served, begins again with the next one, and keeps no connection that
-// has ended, is parked, or has become one of HTTP/2.
+// TestDisconnectPollerRests: the poller ends when no request is served, begins again with the next one, and keeps no
+// connection that has ended, is parked, or has become one of HTTP/2.
 func TestDisconnectPollerRests(t *testing.T) {
 	s, addr := startChanged(t, Options{}, echo, func(s *Server) {
 		s.disconnects.every = time.Millisecond

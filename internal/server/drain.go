@@ -27,13 +27,14 @@ func (w *drainRound) release(x ongoing) {
 // young is the age up to which a request is likely to be short.
 const young = time.Second
 
-// Drain calls BeginDrain, and waits for the exchanges in progress while the server goes on to serve: requests that arrive
-// meanwhile are not refused. If the wait took long, Drain waits a second time, for the exchanges that began meanwhile, as far as
-// there is time for that and for a Shutdown after it: what is in progress then is young, and soon over.
+// Drain calls BeginDrain, and waits for the exchanges in progress while the server goes on to serve: requests that
+// arrive meanwhile are not refused. If the wait took long, Drain waits a second time, for the exchanges that began
+// meanwhile, as far as there is time for that and for a Shutdown after it: what is in progress then is young, and soon
+// over.
 //
-// Tunnels and answers that would last are ended with lasting; it is nothing wrong that they are. Other requests that are
-// not done with requests are cut, and its error is returned. Streams of events are not waited for. Drain returns how many
-// tunnels and lasting answers were ended.
+// Tunnels and answers that would last are ended with lasting; it is nothing wrong that they are. Other requests that
+// are not done with requests are cut, and its error is returned. Streams of events are not waited for. Drain returns
+// how many tunnels and lasting answers were ended.
 func (s *Server) Drain(requests, lasting context.Context) (ended int, err error) {
 	s.BeginDrain()
 	for isAgain := false; ; isAgain = true {
@@ -120,8 +121,8 @@ func (s *Server) release(x ongoing) {
 	s.round.release(x)
 }
 
-// flows notes that an exchange sends events from now on, or what lasts. It returns true if a shutdown has begun: the exchange
-// has to end that itself.
+// flows notes that an exchange sends events from now on, or what lasts. It returns true if a shutdown has begun: the
+// exchange has to end that itself.
 func (s *Server) flows(x ongoing) (isStopping bool) {
 	if !s.Draining() {
 		return false

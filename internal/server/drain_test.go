@@ -40,7 +40,8 @@ func gone() context.Context {
 	return ctx
 }
 
-// TestDrainServes: while a request is in progress that began before, others are served, each as the last of its connection.
+// TestDrainServes: while a request is in progress that began before, others are served, each as the last of its
+// connection.
 func TestDrainServes(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})
 	s, addr := startServer(t, Options{}, func(r *Request) {
@@ -172,8 +173,8 @@ func TestShutdownTunnels(t *testing.T) {
 	mustEnd(t, "the backend", far)
 }
 
-// TestDrainStreams: a stream of events goes on while others are waited for, and ends with the shutdown. What would last ends
-// with its limit, and not as a complete answer.
+// TestDrainStreams: a stream of events goes on while others are waited for, and ends with the shutdown. What would last
+// ends with its limit, and not as a complete answer.
 func TestDrainStreams(t *testing.T) {
 	for flow, name := range map[Flow]string{Events: "events", Lasting: "a log"} {
 		t.Run(name, func(t *testing.T) {

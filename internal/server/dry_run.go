@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// DryRun copies a request for a dry run, which is judged and never answered. The copy has its own head, and a body that was
-// read. It must not outlive the original, and its user must call Close.
+// DryRun copies a request for a dry run, which is judged and never answered. The copy has its own head, and a body that
+// was read. It must not outlive the original, and its user must call Close.
 func (m *Memory) DryRun(r *Request, body []byte) *Request {
 	to := &Request{Head: r.Head.Copy(), Client: r.Client, Exchange: &dryRun{body: body}, peer: r.peer}
 	to.Memory.Open(m.Budget, to.Client)

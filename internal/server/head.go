@@ -29,7 +29,8 @@ func (c *conn) next() bool {
 		case flaw != nil:
 			return x.refuse(flaw.OfRequest())
 		case !isMethodStart(in.buf[0]):
-			return x.refuse(&message.Error{Code: 400, Message: "the request line must start with a method in capital letters"})
+			return x.refuse(&message.Error{Code: 400,
+				Message: "the request line must start with a method in capital letters"})
 		case end > c.options.HeadBytes || end == 0 && in.w >= c.options.HeadBytes:
 			return x.refuse(c.tooLarge())
 		case end > 0:
@@ -44,7 +45,8 @@ func (c *conn) next() bool {
 			in.grow(c.options.HeadBytes)
 		}
 		if n, err := in.fill(); n == 0 {
-			return isTimeout(err) && x.refuse(&message.Error{Code: 408, Message: "the head of the request did not arrive in time"})
+			return isTimeout(err) &&
+				x.refuse(&message.Error{Code: 408, Message: "the head of the request did not arrive in time"})
 		}
 	}
 }

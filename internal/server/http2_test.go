@@ -12,11 +12,12 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// TestHTTP2Preface: a client of HTTP/2 learns, in frames that it can read, that it has to use HTTP/1.1. Nothing that it sent
-// is served, and the handler knows the version.
+// TestHTTP2Preface: a client of HTTP/2 learns, in frames that it can read, that it has to use HTTP/1.1. Nothing that it
+// sent is served, and the handler knows the version.
 func TestHTTP2Preface(t *testing.T) {
 	const why = "HTTP/2 is not served: the HTTP version must be 'HTTP/1.1' or 'HTTP/1.0'"
-	const settings, goAway = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x4f\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0d"
+	const settings, goAway = "\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+		"\x00\x00\x4f\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0d"
 	refused := make(chan string, 10)
 	_, addr := startServer(t, Options{HTTP2: HTTP2{IsOff: true}}, func(r *Request) {
 		if r.Refusal == nil {
@@ -53,7 +54,8 @@ func TestHTTP2Preface(t *testing.T) {
 		t.Errorf("the first frame is %v, %v", first, err)
 	}
 	second, err := framer.ReadFrame()
-	if of, ok := second.(*http2.GoAwayFrame); !ok || of.ErrCode != http2.ErrCodeHTTP11Required || of.LastStreamID != 0 || string(of.DebugData()) != why {
+	if of, ok := second.(*http2.GoAwayFrame); !ok || of.ErrCode != http2.ErrCodeHTTP11Required ||
+		of.LastStreamID != 0 || string(of.DebugData()) != why {
 		t.Errorf("the second frame is %v, %v", second, err)
 	}
 }

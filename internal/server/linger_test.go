@@ -44,7 +44,8 @@ func TestSendsAllFirst(t *testing.T) {
 		_, addr := refusing(t, o)
 		for _, code := range []int{400, 401, 403, 404, 413, 415, 422, 429, 503} {
 			nc, br := h1test.Dial(t, addr)
-			h1test.Send(t, nc, "POST /"+strconv.Itoa(code)+" HTTP/1.1\r\nHost: gw\r\nContent-Length: "+strconv.Itoa(8<<20)+"\r\n\r\n")
+			h1test.Send(t, nc, "POST /"+strconv.Itoa(code)+" HTTP/1.1\r\nHost: gw\r\nContent-Length: "+
+				strconv.Itoa(8<<20)+"\r\n\r\n")
 			if n, err := io.Copy(nc, io.LimitReader(zeros{}, 8<<20)); err != nil {
 				t.Fatalf("%d, TLS %v: sending ended after %d bytes: %v", code, secure, n, err)
 			}
@@ -120,7 +121,8 @@ func TestLingerBounds(t *testing.T) {
 				if n := sent.Load(); n > c.most {
 					t.Errorf("%d bytes left the client, want at most %d", n, c.most)
 				}
-				testutil.Eventually(t, "the connection to be given up", func() bool { return s.Open() == 0 && s.lingering.conns.Load() == 0 })
+				testutil.Eventually(t, "the connection to be given up",
+					func() bool { return s.Open() == 0 && s.lingering.conns.Load() == 0 })
 			})
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// startSeveral serves listeners, each of their addresses on a port of its own, and answers with the name of the listener
-// that takes a request.
+// startSeveral serves listeners, each of their addresses on a port of its own, and answers with the name of the
+// listener that takes a request.
 func startSeveral(t *testing.T, all ...*listeners.Listener) (s *Server, addrs map[string]string) {
 	t.Helper()
 	set, errs := listeners.New(all)
@@ -75,7 +75,8 @@ func coalescing(t *testing.T, addr string, config *tls.Config) http.RoundTripper
 	dialed := make(chan net.Conn, 1)
 	dialed <- nc
 	close(dialed)
-	client := &http.Transport{ForceAttemptHTTP2: true, DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
+	client := &http.Transport{ForceAttemptHTTP2: true, DialTLSContext: func(context.Context, string, string) (net.Conn,
+		error) {
 		if nc, ok := <-dialed; ok {
 			return nc, nil
 		}
@@ -99,18 +100,22 @@ func ask(t *testing.T, with http.RoundTripper, host string) string {
 	return strings.TrimSpace(fmt.Sprint(answer.StatusCode, " ", string(body)))
 }
 
-// TestCoalescing: on a connection of HTTP/2 each request is judged by its own Host. One for a listener that asks for certificates
-// comes by a connection of that listener, or not at all; a ticket of another listener does not help.
+// TestCoalescing: on a connection of HTTP/2 each request is judged by its own Host. One for a listener that asks for
+// certificates comes by a connection of that listener, or not at all; a ticket of another listener does not help.
 func TestCoalescing(t *testing.T) {
-	open, safe := h1test.NewTLS(t, credentials.ServerFiles{HasHTTP2: true}), h1test.NewTLS(t, credentials.ServerFiles{HasHTTP2: true, ClientAuth: tls.RequireAndVerifyClientCert})
+	open, safe := h1test.NewTLS(t, credentials.ServerFiles{HasHTTP2: true}),
+		h1test.NewTLS(t, credentials.ServerFiles{HasHTTP2: true, ClientAuth: tls.RequireAndVerifyClientCert})
 	_, addrs := startSeveral(t,
-		&listeners.Listener{Name: "open", Routes: 1, Addresses: []string{":443"}, TLS: open.Server, Hosts: []string{"open.example", "*.open.example"}},
-		&listeners.Listener{Name: "safe", Routes: 2, Addresses: []string{":443"}, TLS: safe.Server, Hosts: []string{"safe.example"}, Clients: "Require"},
+		&listeners.Listener{Name: "open", Routes: 1, Addresses: []string{":443"}, TLS: open.Server,
+			Hosts: []string{"open.example", "*.open.example"}},
+		&listeners.Listener{Name: "safe", Routes: 2, Addresses: []string{":443"}, TLS: safe.Server,
+			Hosts: []string{"safe.example"}, Clients: "Require"},
 	)
 	tickets := tls.NewLRUClientSessionCache(8)
 	conn := coalescing(t, addrs[":443"], &tls.Config{ServerName: "open.example", ClientSessionCache: tickets})
 	for host, want := range map[string]string{
-		"open.example": "200 open", "a.b.open.example": "200 open", "safe.example": "421", "SAFE.example.:443": "421", "other.example": "404",
+		"open.example": "200 open", "a.b.open.example": "200 open", "safe.example": "421", "SAFE.example.:443": "421",
+		"other.example": "404",
 	} {
 		if got := ask(t, conn, host); got != want {
 			t.Errorf("%s: got %s, want %s", host, got, want)
@@ -124,13 +129,15 @@ func TestCoalescing(t *testing.T) {
 	if !found {
 		t.Fatal("no ticket came")
 	}
-	again, err := tls.Dial("tcp", addrs[":443"], &tls.Config{ServerName: "open.example", InsecureSkipVerify: true, ClientSessionCache: tickets, NextProtos: []string{"h2"}})
+	again, err := tls.Dial("tcp", addrs[":443"], &tls.Config{ServerName: "open.example", InsecureSkipVerify: true,
+		ClientSessionCache: tickets, NextProtos: []string{"h2"}})
 	if err != nil || !again.ConnectionState().DidResume {
 		t.Errorf("the listener's own session is not resumed: %v", err)
 	}
 	_ = again.Close()
 	tickets.Put("safe.example", session)
-	nc, err := tls.Dial("tcp", addrs[":443"], &tls.Config{ServerName: "safe.example", InsecureSkipVerify: true, ClientSessionCache: tickets, NextProtos: []string{"h2"}})
+	nc, err := tls.Dial("tcp", addrs[":443"], &tls.Config{ServerName: "safe.example", InsecureSkipVerify: true,
+		ClientSessionCache: tickets, NextProtos: []string{"h2"}})
 	if err == nil {
 		_ = nc.SetDeadline(time.Now().Add(testutil.Patience))
 		_, err = nc.Read(make([]byte, 1))
@@ -146,19 +153,24 @@ func TestCoalescing(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", host, got, want)
 		}
 	}
-	if _, err := tls.Dial("tcp", addrs[":443"], &tls.Config{ServerName: "other.example", InsecureSkipVerify: true}); err == nil || !strings.Contains(err.Error(), "unrecognized name") {
+	if _, err := tls.Dial("tcp", addrs[":443"],
+		&tls.Config{ServerName: "other.example", InsecureSkipVerify: true}); err == nil ||
+		!strings.Contains(err.Error(), "unrecognized name") {
 		t.Errorf("a name that no listener takes: %v", err)
 	}
 }
 
-// TestListenersChange: addresses come and go while the server runs, and with them the connections that were made for them, after
-// the requests in progress.
+// TestListenersChange: addresses come and go while the server runs, and with them the connections that were made for
+// them, after the requests in progress.
 func TestListenersChange(t *testing.T) {
-	first, second := h1test.NewTLS(t, credentials.ServerFiles{HasHTTP2: true}), h1test.NewTLS(t, credentials.ServerFiles{HasHTTP2: true})
+	first, second := h1test.NewTLS(t, credentials.ServerFiles{HasHTTP2: true}),
+		h1test.NewTLS(t, credentials.ServerFiles{HasHTTP2: true})
 	one := func(name, address string, with *h1test.TLS, clients string, hosts ...string) *listeners.Listener {
-		return &listeners.Listener{Name: name, Routes: 1, Addresses: []string{address}, TLS: with.Server, Clients: clients, Hosts: hosts}
+		return &listeners.Listener{Name: name, Routes: 1, Addresses: []string{address}, TLS: with.Server,
+			Clients: clients, Hosts: hosts}
 	}
-	kept, changed, gone := one("kept", ":1", first, ""), one("changed", ":1", first, "", "changed.example"), one("gone", ":2", first, "")
+	kept, changed, gone := one("kept", ":1", first, ""), one("changed", ":1", first, "", "changed.example"),
+		one("gone", ":2", first, "")
 	s, addrs := startSeveral(t, kept, changed, gone)
 	on := map[string]http.RoundTripper{}
 	for name, at := range map[string]string{"kept.example": ":1", "changed.example": ":1", "gone.example": ":2"} {
@@ -171,7 +183,8 @@ func TestListenersChange(t *testing.T) {
 	h1test.Send(t, classic, h1test.GetHead+"\r\n")
 	h1test.ReadAnswer(t, classicReader, false)
 
-	set, errs := listeners.New([]*listeners.Listener{one("kept", ":1", second, ""), one("changed", ":1", second, "Request", "changed.example"), one("new", ":3", second, "")})
+	set, errs := listeners.New([]*listeners.Listener{one("kept", ":1", second, ""),
+		one("changed", ":1", second, "Request", "changed.example"), one("new", ":3", second, "")})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -200,7 +213,8 @@ func TestListenersChange(t *testing.T) {
 	}
 }
 
-// TestRetiredWhileBusy: the request in progress on a listener that goes is answered, and the answer says that it is the last.
+// TestRetiredWhileBusy: the request in progress on a listener that goes is answered, and the answer says that it is the
+// last.
 func TestRetiredWhileBusy(t *testing.T) {
 	set, _ := listeners.New([]*listeners.Listener{{Name: "a", Addresses: []string{":1"}}})
 	next, _ := listeners.New([]*listeners.Listener{{Name: "a", Addresses: []string{":2"}}})

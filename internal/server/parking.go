@@ -31,8 +31,8 @@ type parking struct {
 	isBarred bool      // the system does not watch the socket
 }
 
-// watch has came called when the client sends something or leaves, or, late, when the time is over. It returns false if the
-// system does not watch the socket.
+// watch has came called when the client sends something or leaves, or, late, when the time is over. It returns false if
+// the system does not watch the socket.
 func (s *Server) watch(w *peek.Wait, socket syscall.RawConn, by time.Time, came func(isLate bool)) bool {
 	if socket == nil {
 		return false
@@ -44,15 +44,15 @@ func (s *Server) watch(w *peek.Wait, socket syscall.RawConn, by time.Time, came 
 // forget ends a wait; false if there is none any more.
 func (s *Server) forget(w *peek.Wait) bool { return s.watched.Load().Remove(w) }
 
-// giveBackFor is for how many connections that were parked memory is given back to the system, and giveBackPause how long
-// it is not done again.
+// giveBackFor is for how many connections that were parked memory is given back to the system, and giveBackPause how
+// long it is not done again.
 const (
 	giveBackFor   = 500
 	giveBackPause = time.Minute
 )
 
-// A givingBack gives memory back to the system after many connections were parked: their goroutines had stacks, which Go's
-// runtime keeps for others otherwise.
+// A givingBack gives memory back to the system after many connections were parked: their goroutines had stacks, which
+// Go's runtime keeps for others otherwise.
 type givingBack struct {
 	parked     atomic.Int64 // connections since
 	isUnderWay atomic.Bool
@@ -150,8 +150,8 @@ func (c *conn) unpark() {
 	}
 }
 
-// silentSocket returns the socket that has something to read as soon as the connection has; nil if there is none, such as
-// behind TLS that has taken something off it already.
+// silentSocket returns the socket that has something to read as soon as the connection has; nil if there is none, such
+// as behind TLS that has taken something off it already.
 func (c *conn) silentSocket() syscall.RawConn {
 	if over, ok := c.socket.Conn.(*secure.Conn); ok {
 		if hasMore, err := over.Buffered(); hasMore || err != nil {

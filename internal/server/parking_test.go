@@ -28,7 +28,8 @@ func startParking(t *testing.T, isSecure bool, o Options) (s *Server, addr strin
 	if isSecure {
 		o.Listeners = listeners.Any(h1test.NewTLS(t, credentials.ServerFiles{}).Server)
 	}
-	s, addr = startChanged(t, o, func(r *Request) { reply(r, 200) }, func(s *Server) { s.parkAfter = 10 * time.Millisecond })
+	s, addr = startChanged(t, o, func(r *Request) { reply(r, 200) },
+		func(s *Server) { s.parkAfter = 10 * time.Millisecond })
 	if !isSecure {
 		addr = strings.TrimPrefix(addr, h1test.SecureScheme)
 	}
@@ -72,8 +73,8 @@ func allParked(t *testing.T, s *Server, open int) {
 	})
 }
 
-// TestParked: a silent connection has no goroutine, is served again when the client sends a request, ends when the client
-// leaves, and ends with the server.
+// TestParked: a silent connection has no goroutine, is served again when the client sends a request, ends when the
+// client leaves, and ends with the server.
 func TestParked(t *testing.T) {
 	for name, isSecure := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
@@ -114,8 +115,8 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// TestParkedTooLong: a connection that is silent for too long ends while it is parked, also if the client sends parts of a
-// record that never becomes whole.
+// TestParkedTooLong: a connection that is silent for too long ends while it is parked, also if the client sends parts
+// of a record that never becomes whole.
 func TestParkedTooLong(t *testing.T) {
 	t.Run("silent", func(t *testing.T) {
 		s, addr := startParking(t, false, Options{IdleTimeout: 200 * time.Millisecond})
@@ -184,7 +185,8 @@ func (h *halving) Write(p []byte) (int, error) {
 	return n + m, err
 }
 
-// TestShutdownWhileParking: however a shutdown meets connections that are about to be parked or come back, none is left.
+// TestShutdownWhileParking: however a shutdown meets connections that are about to be parked or come back, none is
+// left.
 func TestShutdownWhileParking(t *testing.T) {
 	for range testutil.Amount(60, 15) {
 		s, addr := startParking(t, false, Options{})
@@ -243,7 +245,8 @@ func TestGivingBack(t *testing.T) {
 	allParked(t, s, giveBackFor)
 	testutil.Eventually(t, "memory to be given back", func() bool {
 		runtime.ReadMemStats(&after)
-		return s.givingBack.isUnderWay.Load() && s.givingBack.parked.Load() < giveBackFor && after.NumForcedGC > before.NumForcedGC
+		return s.givingBack.isUnderWay.Load() && s.givingBack.parked.Load() < giveBackFor &&
+			after.NumForcedGC > before.NumForcedGC
 	})
 }
 

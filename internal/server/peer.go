@@ -22,8 +22,8 @@ type Peer struct {
 	Shown []*x509.Certificate
 	// At is what the peer has connected to.
 	At *listeners.Socket
-	// Made is the listener for which TLS was made on the connection; nil without TLS. HasName is set if the peer has asked
-	// for a name (SNI).
+	// Made is the listener for which TLS was made on the connection; nil without TLS. HasName is set if the peer has
+	// asked for a name (SNI).
 	Made    *listeners.Listener
 	HasName bool
 	// Kept is the handler's own, for as long as the connection lasts.

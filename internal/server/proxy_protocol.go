@@ -14,9 +14,9 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// readProxyProtocol reads the header of the PROXY protocol that a trusted peer sends first: it names the client for whom the
-// peer has made the connection. It returns false if that ends the connection. From a peer that is not trusted the server expects
-// a request or a TLS handshake, and a header of the PROXY protocol is neither.
+// readProxyProtocol reads the header of the PROXY protocol that a trusted peer sends first: it names the client for
+// whom the peer has made the connection. It returns false if that ends the connection. From a peer that is not trusted
+// the server expects a request or a TLS handshake, and a header of the PROXY protocol is neither.
 func (c *conn) readProxyProtocol() bool {
 	if !isIn(c.at.Proxies(), c.peer.Addr) {
 		return true
@@ -34,7 +34,8 @@ func (c *conn) readProxyProtocol() bool {
 		return false
 	case err != nil:
 		o.BadProxyHeader()
-		o.Log.Warn("a peer did not begin its connection by the PROXY protocol, as it has to", "peer", c.peer.IP, "address", c.at.Address(), "cause", err)
+		o.Log.Warn("a peer did not begin its connection by the PROXY protocol, as it has to", "peer", c.peer.IP,
+			"address", c.at.Address(), "cause", err)
 		return false
 	case !isAwake:
 		return false
@@ -63,12 +64,13 @@ var errSilent = errors.New("the peer sent nothing")
 const (
 	// maxHeaderV1 is the longest header of version 1, in bytes.
 	maxHeaderV1 = 107
-	// maxHeaderV2 is how many bytes may follow the fixed part of version 2: addresses, and what the gateway does not read.
+	// maxHeaderV2 is how many bytes may follow the fixed part of version 2: addresses, and what the gateway does not
+	// read.
 	maxHeaderV2 = 4096
 )
 
-// readProxyHeader reads a header of the PROXY protocol and not a byte beyond it. It returns the address of the client; the
-// zero value says that the peer is the client.
+// readProxyHeader reads a header of the PROXY protocol and not a byte beyond it. It returns the address of the client;
+// the zero value says that the peer is the client.
 func readProxyHeader(r io.Reader) (netip.Addr, error) {
 	head := make([]byte, 16, maxHeaderV1)
 	if n, err := io.ReadFull(r, head[:12]); err != nil {
@@ -99,14 +101,16 @@ func readHeaderV2(r io.Reader, head []byte) ([]byte, error) {
 	}
 	following := int(binary.BigEndian.Uint16(head[14:16]))
 	if following > maxHeaderV2 {
-		return nil, fmt.Errorf("the header has %d bytes after its fixed part, which are more than %d", following, maxHeaderV2)
+		return nil, fmt.Errorf("the header has %d bytes after its fixed part, which are more than %d", following,
+			maxHeaderV2)
 	}
 	head = append(head, make([]byte, following)...)
 	_, err := io.ReadFull(r, head[16:])
 	return head, err
 }
 
-// readHeaderV1 reads the rest of a header of version 1. Its end is not known before it comes, so that each byte is read alone.
+// readHeaderV1 reads the rest of a header of version 1. Its end is not known before it comes, so that each byte is read
+// alone.
 func readHeaderV1(r io.Reader, head []byte) ([]byte, error) {
 	for head[len(head)-1] != '\n' {
 		if len(head) == maxHeaderV1 {
@@ -120,8 +124,8 @@ func readHeaderV1(r io.Reader, head []byte) ([]byte, error) {
 	return head, nil
 }
 
-// unspecifiedHeader is the start of a header of version 2 for a client without an address, such as one on a Unix socket. The
-// library does not know it; by the protocol the peer counts as the client.
+// unspecifiedHeader is the start of a header of version 2 for a client without an address, such as one on a Unix
+// socket. The library does not know it; by the protocol the peer counts as the client.
 const unspecifiedHeader = "\r\n\r\n\x00\r\nQUIT\n\x21\x00"
 
 // clientOfHeader returns the address of the client in a header.

@@ -29,10 +29,12 @@ func binaryHeader(command, family byte, length int, following string) string {
 
 const (
 	fourAddresses = "\x0a\x01\x02\x03\x0a\x00\x00\x01\xc0\x00\x01\xbb"
-	sixAddresses  = "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07" + "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x08" + "\xc0\x00\x01\xbb"
+	sixAddresses  = "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07" +
+		"\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x08" + "\xc0\x00\x01\xbb"
 )
 
-// proxyHeaders are headers of the PROXY protocol, and the client that they name: "-" is the peer itself, "" that the header is refused.
+// proxyHeaders are headers of the PROXY protocol, and the client that they name: "-" is the peer itself, "" that the
+// header is refused.
 var proxyHeaders = []struct{ name, header, client string }{
 	{"1, TCP4", "PROXY TCP4 10.1.2.3 10.0.0.1 49152 443\r\n", "10.1.2.3"},
 	{"1, TCP6", "PROXY TCP6 2001:db8::7 2001:db8::8 49152 443\r\n", "2001:db8::7"},
@@ -63,11 +65,14 @@ var proxyHeaders = []struct{ name, header, client string }{
 	{"2, TCP4", binaryHeader(0x21, 0x11, 12, fourAddresses), "10.1.2.3"},
 	{"2, TCP6", binaryHeader(0x21, 0x21, 36, sixAddresses), "2001:db8::7"},
 	{"2, TCP4 and what follows", binaryHeader(0x21, 0x11, 12+7, fourAddresses+"\x04\x00\x04abcd"), "10.1.2.3"},
-	{"2, the longest", binaryHeader(0x21, 0x11, maxHeaderV2, fourAddresses+"\x04"+string([]byte{byte((maxHeaderV2 - 15) >> 8), (maxHeaderV2 - 15) & 0xff})+strings.Repeat("x", maxHeaderV2-15)), "10.1.2.3"},
+	{"2, the longest", binaryHeader(0x21, 0x11, maxHeaderV2, fourAddresses+"\x04"+
+		string([]byte{byte((maxHeaderV2 - 15) >> 8), (maxHeaderV2 - 15) & 0xff})+strings.Repeat("x", maxHeaderV2-15)),
+		"10.1.2.3"},
 	{"2, LOCAL", binaryHeader(0x20, 0x00, 0, ""), "-"},
 	{"2, LOCAL with addresses", binaryHeader(0x20, 0x11, 12, fourAddresses), "-"},
 	{"2, UNSPEC", binaryHeader(0x21, 0x00, 0, ""), "-"},
-	{"2, one byte too long", binaryHeader(0x21, 0x11, maxHeaderV2+1, fourAddresses+strings.Repeat("x", maxHeaderV2-11)), ""},
+	{"2, one byte too long", binaryHeader(0x21, 0x11, maxHeaderV2+1, fourAddresses+strings.Repeat("x", maxHeaderV2-11)),
+		""},
 	{"2, as long as can be", binaryHeader(0x21, 0x11, 0xffff, fourAddresses), ""},
 	{"2, addresses that are too short", binaryHeader(0x21, 0x11, 11, fourAddresses[:11]), ""},
 	{"2, addresses of the shorter family", binaryHeader(0x21, 0x21, 12, fourAddresses), ""},
@@ -87,7 +92,8 @@ var proxyHeaders = []struct{ name, header, client string }{
 func TestReadProxyHeader(t *testing.T) {
 	const request = "GET / HTTP/1.1\r\n"
 	for _, c := range proxyHeaders {
-		for _, in := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader} {
+		for _, in := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader,
+			iotest.HalfReader} {
 			left := strings.NewReader(c.header)
 			isWhole := c.client != ""
 			if isWhole {
@@ -108,7 +114,8 @@ func TestReadProxyHeader(t *testing.T) {
 	}
 }
 
-// FuzzProxyHeader: what is taken is what the library takes of the same bytes, and the library writes it in the same way again.
+// FuzzProxyHeader: what is taken is what the library takes of the same bytes, and the library writes it in the same way
+// again.
 func FuzzProxyHeader(f *testing.F) {
 	for _, c := range proxyHeaders {
 		f.Add([]byte(c.header))
@@ -132,7 +139,8 @@ func FuzzProxyHeader(f *testing.F) {
 		}
 		// What is written anew for the same client is read as the same one.
 		to := netip.AddrPortFrom(client, 1)
-		written, err := proxyproto.HeaderProxyFromAddrs(2, net.TCPAddrFromAddrPort(to), net.TCPAddrFromAddrPort(to)).Format()
+		written, err := proxyproto.HeaderProxyFromAddrs(2, net.TCPAddrFromAddrPort(to),
+			net.TCPAddrFromAddrPort(to)).Format()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,16 +152,19 @@ func FuzzProxyHeader(f *testing.F) {
 
 // proxyListeners are listeners on which a peer has to begin by the PROXY protocol.
 func proxyListeners(from string, with *credentials.Value[*credentials.Server]) *listeners.Set {
-	s, _ := listeners.New([]*listeners.Listener{{Name: "a", Addresses: []string{""}, TLS: with, Proxies: []netip.Prefix{netip.MustParsePrefix(from)}}})
+	s, _ := listeners.New([]*listeners.Listener{{Name: "a", Addresses: []string{""}, TLS: with,
+		Proxies: []netip.Prefix{netip.MustParsePrefix(from)}}})
 	return s
 }
 
-// TestProxyProtocol: the client that a peer names counts as the peer, by TLS and without. A peer that names none is cut and counted.
+// TestProxyProtocol: the client that a peer names counts as the peer, by TLS and without. A peer that names none is cut
+// and counted.
 func TestProxyProtocol(t *testing.T) {
 	for _, overTLS := range []bool{false, true} {
 		var badHeaders atomic.Int64
 		o := Options{
-			Listeners: proxyListeners("127.0.0.0/8", nil), BadProxyHeader: func() { badHeaders.Add(1) }, HeadTimeout: testutil.Patience,
+			Listeners: proxyListeners("127.0.0.0/8", nil), BadProxyHeader: func() { badHeaders.Add(1) },
+			HeadTimeout:    testutil.Patience,
 			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 		}
 		if overTLS {
@@ -167,7 +178,8 @@ func TestProxyProtocol(t *testing.T) {
 		})
 		addr = strings.TrimPrefix(addr, h1test.SecureScheme)
 		for _, c := range proxyHeaders {
-			if strings.Contains(c.name, "1, without an end") || strings.Contains(c.name, "truncated") || strings.Contains(c.name, "alone") || c.name == "short" || strings.HasPrefix(c.name, "2, as long") {
+			if strings.Contains(c.name, "1, without an end") || strings.Contains(c.name, "truncated") ||
+				strings.Contains(c.name, "alone") || c.name == "short" || strings.HasPrefix(c.name, "2, as long") {
 				continue // what is not whole is awaited
 			}
 			before := badHeaders.Load()
@@ -197,7 +209,8 @@ func TestProxyProtocol(t *testing.T) {
 			if want == "-" {
 				want = "127.0.0.1"
 			}
-			if peer := <-seen; peer.IP != want || peer.Addr.String() != want || peer.IsTrusted != strings.HasPrefix(want, "10.") || peer.HasTLS() != overTLS {
+			if peer := <-seen; peer.IP != want || peer.Addr.String() != want ||
+				peer.IsTrusted != strings.HasPrefix(want, "10.") || peer.HasTLS() != overTLS {
 				t.Errorf("%s: the peer is %+v, want %s", c.name, peer, want)
 			}
 			_ = nc.Close()
@@ -245,7 +258,9 @@ func TestProxyProtocolUntrusted(t *testing.T) {
 // TestProxyProtocolDeadline: a header must come in time, and a shutdown does not wait for it.
 func TestProxyProtocolDeadline(t *testing.T) {
 	var badHeaders atomic.Int64
-	s, addr := startServer(t, Options{Listeners: proxyListeners("127.0.0.1/32", nil), HeadTimeout: 50 * time.Millisecond, BadProxyHeader: func() { badHeaders.Add(1) }}, nil)
+	s, addr := startServer(t,
+		Options{Listeners: proxyListeners("127.0.0.1/32", nil), HeadTimeout: 50 * time.Millisecond,
+			BadProxyHeader: func() { badHeaders.Add(1) }}, nil)
 	addr = strings.TrimPrefix(addr, h1test.SecureScheme)
 	for _, begun := range []string{"", "PROXY TCP4 10.1.", string(proxyproto.SIGV2)} {
 		nc, _ := h1test.Dial(t, addr)

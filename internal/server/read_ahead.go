@@ -6,11 +6,11 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 )
 
-// readAhead sends an answer that is read from its backend faster than the client takes it, so that the request is over for
-// all but the client. One goroutine gives it parts, another one sends them.
+// readAhead sends an answer that is read from its backend faster than the client takes it, so that the request is over
+// for all but the client. One goroutine gives it parts, another one sends them.
 //
-// What waits is held in buffers of the client's share of the memory. Without a further one it is read at the pace of the
-// client, as it would be without read-ahead.
+// What waits is held in buffers of the client's share of the memory. Without a further one it is read at the pace of
+// the client, as it would be without read-ahead.
 type readAhead struct {
 	out       sender
 	pool      *buffers

@@ -26,10 +26,11 @@ func TestPace(t *testing.T) {
 		took   time.Duration
 		credit time.Duration
 	}{
-		{1000, most, 0, most},                                                           // at once
-		{1000, most, 11 * time.Second, 20 * time.Second},                                // 10 s late
-		{2000, 22 * time.Second, 20 * time.Second, 2 * time.Second},                     // and 18 more
-		{500, 2500 * time.Millisecond, 500 * time.Microsecond, 2500 * time.Millisecond}, // what the system takes is no waiting
+		{1000, most, 0, most},                                       // at once
+		{1000, most, 11 * time.Second, 20 * time.Second},            // 10 s late
+		{2000, 22 * time.Second, 20 * time.Second, 2 * time.Second}, // and 18 more
+		// what the system takes is no waiting
+		{500, 2500 * time.Millisecond, 500 * time.Microsecond, 2500 * time.Millisecond},
 		{5000, 7500 * time.Millisecond, 2500 * time.Millisecond, 5 * time.Second},
 		{100_000, most, time.Second, most},
 		{1, most, 31 * time.Second, -999 * time.Millisecond},
@@ -101,7 +102,8 @@ func readAheadServer(t *testing.T, o Options, n int, share memory.Share, read ch
 	return address
 }
 
-// TestReadAhead: a body is read to its end as far as the share goes, while the client has taken nothing; the client gets all of it.
+// TestReadAhead: a body is read to its end as far as the share goes, while the client has taken nothing; the client
+// gets all of it.
 func TestReadAhead(t *testing.T) {
 	const n = 24 << 20 // more than sockets hold
 	for _, path := range []string{"/length", "/chunked"} {
@@ -167,7 +169,8 @@ func TestSlowReaderIsCut(t *testing.T) {
 				share = memory.NewBudget(8<<20, 1).ShareOf("a")
 			}
 			done := make(chan error, 1)
-			_, address := startServer(t, Options{MinReadRate: 64 << 20, WriteTimeout: 2 * time.Second, TooSlow: func() { cut.Add(1) }}, func(r *Request) {
+			_, address := startServer(t, Options{MinReadRate: 64 << 20, WriteTimeout: 2 * time.Second,
+				TooSlow: func() { cut.Add(1) }}, func(r *Request) {
 				var m message.Response
 				m.Receive(200, []byte("HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n"))
 				m.SetStream(&textStream{left: 1 << 30, length: 1 << 30})
@@ -215,11 +218,13 @@ func (s *eventStream) Read(p []byte) (int, error) {
 	return copy(p, event), nil
 }
 
-// TestQuietStreamIsNotCut: the silence of a backend is not the client's, however long it lasts and however little comes.
+// TestQuietStreamIsNotCut: the silence of a backend is not the client's, however long it lasts and however little
+// comes.
 func TestQuietStreamIsNotCut(t *testing.T) {
 	var cut atomic.Int32
 	events := make(chan string)
-	_, address := startServer(t, Options{MinReadRate: 1 << 20, WriteTimeout: 20 * time.Millisecond, TooSlow: func() { cut.Add(1) }}, func(r *Request) {
+	_, address := startServer(t, Options{MinReadRate: 1 << 20, WriteTimeout: 20 * time.Millisecond,
+		TooSlow: func() { cut.Add(1) }}, func(r *Request) {
 		var m message.Response
 		m.Receive(200, []byte("HTTP/1.1 200 OK\r\n\r\n"))
 		m.SetStream(&eventStream{textStream{length: -1}, events})

@@ -83,8 +83,8 @@ type Exchange interface {
 	// backend sent behind its head. It reports whether the tunnel was opened; if not, the client was answered 502.
 	SendTunnel(head, early []byte, backend net.Conn, closeBackend func()) bool
 	// Break ends the exchange without an answer if the error is that a backend ended its stream, and the client learns
-	// more from such an end than from an answer: the client of a call of gRPC knows by it whether its deadline has passed.
-	// It reports whether it did.
+	// more from such an end than from an answer: the client of a call of gRPC knows by it whether its deadline has
+	// passed. It reports whether it did.
 	Break(err error) bool
 	// Answered reports whether the answer, or its first part, went out.
 	Answered() bool
@@ -108,7 +108,8 @@ type Flow uint8
 const (
 	// Whole is an answer that ends by itself. A shutdown waits for it.
 	Whole Flow = iota
-	// Events is a sequence of events. A shutdown ends it after any of them, as a complete answer, and the client comes again.
+	// Events is a sequence of events. A shutdown ends it after any of them, as a complete answer, and the client comes
+	// again.
 	Events
 	// Lasting goes on until one side ends it, such as a log that is followed. A shutdown breaks it
 	// off.

@@ -47,8 +47,8 @@ func (c *conn) serveRequests() {
 	}
 }
 
-// goOn sends the rest of an answer that may go on for hours, and serves the requests after it. It has a goroutine of its
-// own, because the stack of the one before has grown with the request.
+// goOn sends the rest of an answer that may go on for hours, and serves the requests after it. It has a goroutine of
+// its own, because the stack of the one before has grown with the request.
 func (c *conn) goOn() {
 	defer c.leave()
 	x := &c.exchange

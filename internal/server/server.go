@@ -25,8 +25,8 @@ type Options struct {
 	// of a body, IdleTimeout the time between two requests. A client must take a part of the answer
 	// within WriteTimeout.
 	HeadTimeout, BodyTimeout, IdleTimeout, WriteTimeout time.Duration
-	// MinReadRate is how many bytes in a second a client must take of a long answer while there is something to send; 0 is any.
-	// TooSlow is called for each client that is cut because it does not.
+	// MinReadRate is how many bytes in a second a client must take of a long answer while there is something to send; 0
+	// is any. TooSlow is called for each client that is cut because it does not.
 	MinReadRate int64
 	TooSlow     func()
 	// UpgradeIdleTimeout is how long an upgraded connection may be silent; zero is for ever.
@@ -39,9 +39,9 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// Forwarded says that they do so by Forwarded, and not by X-Forwarded-*.
 	Forwarded bool
-	// Listeners are those whose connections are served; nil is one of plain HTTP for any host. HandshakeFailed is called
-	// for each client with which the handshake of TLS failed, BadProxyHeader for each peer that should have begun with the
-	// PROXY protocol, and has not.
+	// Listeners are those whose connections are served; nil is one of plain HTTP for any host. HandshakeFailed is
+	// called for each client with which the handshake of TLS failed, BadProxyHeader for each peer that should have
+	// begun with the PROXY protocol, and has not.
 	Listeners                       *listeners.Set
 	HandshakeFailed, BadProxyHeader func()
 	// MaxConns is the largest number of connections. A client beyond it is answered 503; RetryAfter
@@ -168,7 +168,8 @@ type settings struct {
 // settingsOf returns the settings of complete options.
 func settingsOf(o Options) *settings {
 	s := &settings{Options: o}
-	s.untrusted = message.Options{HeadBytes: o.HeadBytes, TargetBytes: o.TargetBytes, Headers: o.Headers, Underscores: o.Underscores}
+	s.untrusted = message.Options{HeadBytes: o.HeadBytes, TargetBytes: o.TargetBytes, Headers: o.Headers,
+		Underscores: o.Underscores}
 	s.trusted = s.untrusted
 	s.trusted.Trusted, s.trusted.Forwarded = true, o.Forwarded
 	return s
@@ -212,15 +213,16 @@ const (
 // New returns a server that serves no listener yet.
 func New(o Options, handle Handler) *Server {
 	o.setDefaults()
-	s := &Server{handle: handle, parkAfter: defaultPark, workers: newWorkerPools(), conns: map[connection]struct{}{}, empty: make(chan struct{})}
+	s := &Server{handle: handle, parkAfter: defaultPark, workers: newWorkerPools(), conns: map[connection]struct{}{},
+		empty: make(chan struct{})}
 	s.disconnects.every = defaultLook
 	s.settings.Store(settingsOf(o))
 	s.lingering.lingerLimits = defaultLinger(o.MaxConns)
 	return s
 }
 
-// Configure brings other options into force, for the next request of each connection. MaxConns, Memory and whether HTTP/2 is
-// served stay as they are. Connections end whose listener is gone, or asks for other certificates.
+// Configure brings other options into force, for the next request of each connection. MaxConns, Memory and whether
+// HTTP/2 is served stay as they are. Connections end whose listener is gone, or asks for other certificates.
 func (s *Server) Configure(o Options) {
 	now := s.settings.Load()
 	o.MaxConns, o.Memory, o.HTTP2.IsOff = now.MaxConns, now.Memory, now.HTTP2.IsOff
@@ -238,8 +240,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	return s.ServeOn(s.settings.Load().Listeners.Addresses()[0], ln)
 }
 
-// ServeOn serves the connections of ln, which listens on an address of the listeners, until it is closed or Shutdown; it
-// returns nil then.
+// ServeOn serves the connections of ln, which listens on an address of the listeners, until it is closed or Shutdown;
+// it returns nil then.
 func (s *Server) ServeOn(address string, ln net.Listener) error { return s.Attach(address, ln)() }
 
 // Attach is ServeOn in two steps: from now on Leave and Shutdown close the listener, and what is returned serves it.

@@ -33,10 +33,14 @@ func TestDeadlines(t *testing.T) {
 		{"half a head", Options{HeadTimeout: short}, "GET /v2/orders HT", "", 408},
 		{"head that trickles in", Options{HeadTimeout: short}, h1test.GetHead, "X-A: 1\r\n", 408},
 		{"half a body", Options{BodyTimeout: short}, h1test.PostHead + "Content-Length: 9\r\n\r\n{", "", 408},
-		{"body that trickles in", Options{BodyTimeout: short}, h1test.PostHead + "Content-Length: 999999\r\n\r\n{", " ", 408},
-		{"half a chunk", Options{BodyTimeout: short}, h1test.PostHead + "Transfer-Encoding: chunked\r\n\r\n7\r\n{", "", 408},
-		{"chunks that trickle in", Options{BodyTimeout: short}, h1test.PostHead + "Transfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n", 408},
-		{"chunk size that trickles in", Options{BodyTimeout: short}, h1test.PostHead + "Transfer-Encoding: chunked\r\n\r\n1;", "a", 408},
+		{"body that trickles in", Options{BodyTimeout: short}, h1test.PostHead + "Content-Length: 999999\r\n\r\n{", " ",
+			408},
+		{"half a chunk", Options{BodyTimeout: short}, h1test.PostHead + "Transfer-Encoding: chunked\r\n\r\n7\r\n{", "",
+			408},
+		{"chunks that trickle in", Options{BodyTimeout: short}, h1test.PostHead + "Transfer-Encoding: chunked\r\n\r\n",
+			"1\r\n \r\n", 408},
+		{"chunk size that trickles in", Options{BodyTimeout: short}, h1test.PostHead +
+			"Transfer-Encoding: chunked\r\n\r\n1;", "a", 408},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			backend := h1test.NewRecorder(t)
@@ -100,12 +104,15 @@ func TestSettings(t *testing.T) {
 			"X-Remote-User: a\r\nImpersonate-User: b\r\nX-Forwarded-Proto: https\r\nX-Forwarded-For: 1.1.1.1, 127.0.0.1\r\nX-Forwarded-Host: gw\r\nVia: 1.1 admission-gateway\r\n\r\n",
 		},
 		{
-			"trusted peer, headers that Connection names", Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
+			"trusted peer, headers that Connection names",
+			Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 			"Connection: x-a\r\nX-A: 1\r\n" + identity,
 			"X-Remote-User: a\r\nImpersonate-User: b\r\nX-Forwarded-Proto: https\r\nX-Forwarded-For: 1.1.1.1, 127.0.0.1\r\nX-Forwarded-Host: gw\r\nVia: 1.1 admission-gateway\r\n\r\n",
 		},
-		{"underscores dropped", Options{Underscores: message.DropUnderscores}, "X_Remote_User: a\r\nA: b\r\n", "A: b\r\n" + h1test.OurLines + "\r\n"},
-		{"underscores passed", Options{Underscores: message.PassUnderscores}, "a_b: a\r\nA: b\r\n", "a_b: a\r\nA: b\r\n" + h1test.OurLines + "\r\n"},
+		{"underscores dropped", Options{Underscores: message.DropUnderscores}, "X_Remote_User: a\r\nA: b\r\n",
+			"A: b\r\n" + h1test.OurLines + "\r\n"},
+		{"underscores passed", Options{Underscores: message.PassUnderscores}, "a_b: a\r\nA: b\r\n",
+			"a_b: a\r\nA: b\r\n" + h1test.OurLines + "\r\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			backend := h1test.NewRecorder(t)
@@ -130,7 +137,8 @@ func TestUnreadBody(t *testing.T) {
 	nc, br := h1test.Dial(t, addr)
 	h1test.Send(t, nc, h1test.PostHead+"Content-Length: 7\r\n\r\n"+h1test.Body7+h1test.GetHead+"\r\n")
 	for range 2 {
-		if got, closes := h1test.ReadAnswer(t, br, false); got.StatusCode != 429 || closes || got.Header.Get("Date") == "" {
+		if got, closes := h1test.ReadAnswer(t, br, false); got.StatusCode != 429 || closes ||
+			got.Header.Get("Date") == "" {
 			t.Errorf("answered %d, close %v, %v", got.StatusCode, closes, got.Header)
 		}
 	}
@@ -159,7 +167,8 @@ func TestPanic(t *testing.T) {
 	_, addr := startServer(t, o, func(*Request) { panic("secret") })
 	nc, br := h1test.Dial(t, addr)
 	h1test.Send(t, nc, h1test.GetHead+"\r\n")
-	if got, closes := h1test.ReadAnswer(t, br, false); got.StatusCode != 500 || !closes || strings.Contains(string(got.Content), "secret") {
+	if got, closes := h1test.ReadAnswer(t, br, false); got.StatusCode != 500 || !closes ||
+		strings.Contains(string(got.Content), "secret") {
 		t.Errorf("answered %d, close %v, %s", got.StatusCode, closes, got.Content)
 	}
 	if !strings.Contains(log.String(), "secret") || !strings.Contains(log.String(), "TestPanic") {
@@ -258,7 +267,8 @@ func TestTooManyConnections(t *testing.T) {
 	h1test.ReadAnswer(t, br, false)
 	_, over := h1test.Dial(t, addr)
 	got, closes := h1test.ReadAnswer(t, over, false)
-	if got.StatusCode != 503 || !closes || got.Header.Get("Retry-After") != "1" || !bytes.Contains(got.Content, []byte(`"retryAfterSeconds":1`)) {
+	if got.StatusCode != 503 || !closes || got.Header.Get("Retry-After") != "1" ||
+		!bytes.Contains(got.Content, []byte(`"retryAfterSeconds":1`)) {
 		t.Errorf("answered %d %v %s", got.StatusCode, got.Header, got.Content)
 	}
 	_ = nc.Close()
@@ -294,7 +304,8 @@ func TestAcceptFails(t *testing.T) {
 	s := New(Options{}, nil)
 	_, _ = h1test.Dial(t, inner.Addr().String())
 	l := &listener{server: s}
-	l.Listener.Listener = &failing{inner, []error{&net.OpError{Op: "accept", Err: syscall.EMFILE}, syscall.ECONNABORTED}}
+	l.Listener.Listener = &failing{inner,
+		[]error{&net.OpError{Op: "accept", Err: syscall.EMFILE}, syscall.ECONNABORTED}}
 	nc, _, err := l.accept()
 	if err != nil {
 		t.Fatal(err)

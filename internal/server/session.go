@@ -18,8 +18,8 @@ import (
 )
 
 // A session is the connection of a client that speaks HTTP/2. The goroutine of the connection reads
-// frames. Each stream has a goroutine of the session's worker pool, which calls the handler. A goroutine that has frames to send
-// adds them to what is pending; one of them at a time writes all of that.
+// frames. Each stream has a goroutine of the session's worker pool, which calls the handler. A goroutine that has
+// frames to send adds them to what is pending; one of them at a time writes all of that.
 //
 // All that streams hold of what the client sends is of the budget for requests; what the client can
 // have us do beyond that is bounded by guards.
@@ -91,7 +91,8 @@ func newSession(c *conn) *session {
 	now := time.Now()
 	s := &session{
 		conn: c, server: c.server, workers: c.server.workers.next(), requests: h2.NewRequestReader(), lastUse: now,
-		frames: h2.NewFloodGuard(emptyFrames, emptyFramesPerSecond, now), resets: h2.NewFloodGuard(resetStreams, resetStreamsPerSecond, now),
+		frames:  h2.NewFloodGuard(emptyFrames, emptyFramesPerSecond, now),
+		resets:  h2.NewFloodGuard(resetStreams, resetStreamsPerSecond, now),
 		receive: h2.NewReceiveWindow(h2.InitialWindow), send: h2.NewSendWindow(h2.InitialWindow),
 		initial: h2.InitialWindow, frame: dataFrame,
 	}
@@ -135,14 +136,15 @@ func (s *session) serve() {
 	}
 }
 
-// preface is what a client of HTTP/2 begins with (RFC 9113, 3.4), prefaceLine the part that looks like a head of HTTP/1.1.
+// preface is what a client of HTTP/2 begins with (RFC 9113, 3.4), prefaceLine the part that looks like a head of
+// HTTP/1.1.
 const (
 	prefaceLine = "PRI * HTTP/2.0\r\n\r\n"
 	preface     = prefaceLine + "SM\r\n\r\n"
 )
 
-// mayBeginHTTP2 reports whether the client may go on by HTTP/2 without having asked: before its first request, where there is
-// no TLS by which it would have asked.
+// mayBeginHTTP2 reports whether the client may go on by HTTP/2 without having asked: before its first request, where
+// there is no TLS by which it would have asked.
 func (c *conn) mayBeginHTTP2() bool {
 	o := c.server.settings.Load()
 	return !c.hasServed && !c.at.HasTLS() && !o.HTTP2.IsOff
@@ -168,7 +170,8 @@ func (s *session) begin() bool {
 		return false
 	}
 	if over, ok := s.conn.socket.Conn.(*secure.Conn); ok && !over.MayCarryHTTP2() {
-		_ = s.answerTo(&sessionError{http2.ErrCodeInadequateSecurity, "HTTP/2 forbids the cipher suite of TLS 1.2 that was agreed on"})
+		_ = s.answerTo(&sessionError{http2.ErrCodeInadequateSecurity,
+			"HTTP/2 forbids the cipher suite of TLS 1.2 that was agreed on"})
 		return false
 	}
 	first := make([]byte, len(preface))
@@ -189,7 +192,8 @@ func (s *session) settings() []byte {
 		{ID: http2.SettingMaxHeaderListSize, Val: uint32(s.conn.options.HeadBytes)},
 		{ID: http2.SettingEnableConnectProtocol, Val: 1},
 	} {
-		b = append(b, byte(one.ID>>8), byte(one.ID), byte(one.Val>>24), byte(one.Val>>16), byte(one.Val>>8), byte(one.Val))
+		b = append(b, byte(one.ID>>8), byte(one.ID), byte(one.Val>>24), byte(one.Val>>16), byte(one.Val>>8),
+			byte(one.Val))
 	}
 	return b
 }
@@ -240,7 +244,8 @@ func (s *session) answerTo(err error) error {
 	s.goAway(s.last, own.code, own.why)
 	s.flushAll()
 	if own.code != http2.ErrCodeNo {
-		s.server.settings.Load().Log.Debug("a connection of HTTP/2 ends for what its client sent", "peer", s.conn.peer.IP, "cause", own.Error())
+		s.server.settings.Load().Log.Debug("a connection of HTTP/2 ends for what its client sent", "peer",
+			s.conn.peer.IP, "cause", own.Error())
 	}
 	return own
 }
@@ -274,7 +279,8 @@ func (s *session) end() {
 
 // find returns the stream of that number, nil if it is not open.
 func (s *session) find(id uint32) *streamExchange {
-	i, found := slices.BinarySearchFunc(s.streams, id, func(x *streamExchange, id uint32) int { return int(int64(x.id) - int64(id)) })
+	i, found := slices.BinarySearchFunc(s.streams, id,
+		func(x *streamExchange, id uint32) int { return int(int64(x.id) - int64(id)) })
 	if !found {
 		return nil
 	}

@@ -152,7 +152,8 @@ func (x *streamExchange) SendStream(m *message.Response, flow Flow, e Editor, ah
 	if out.hasTrailers {
 		out.trailer = m.Trailer()
 	}
-	answer := stream{server: s.server, out: out, answered: &x.answered, body: body, framing: byFrames, mayEndEarly: flow == Events}
+	answer := stream{server: s.server, out: out, answered: &x.answered, body: body, framing: byFrames,
+		mayEndEarly: flow == Events}
 	sent, err := answer.carry(e, ahead)
 	if err == nil || !x.answered {
 		return sent, err

@@ -163,7 +163,8 @@ func (x *streamExchange) ReadBody(limit int64) ([]byte, error) {
 func (x *streamExchange) expect() {
 	if x.request.Head.Expect && x.got == 0 {
 		x.request.Head.Expect = false
-		x.session.out.block(x.id, false, x.session.frame, func(dst []byte) []byte { return append(dst, continueBlock...) })
+		x.session.out.block(x.id, false, x.session.frame,
+			func(dst []byte) []byte { return append(dst, continueBlock...) })
 	}
 }
 

@@ -50,8 +50,8 @@ func (s *session) setSpare(n int) {
 	}
 }
 
-// giveStream gives back what a stream holds, but for what the next streams need. The stream is no longer one of the session. The
-// lock is held.
+// giveStream gives back what a stream holds, but for what the next streams need. The stream is no longer one of the
+// session. The lock is held.
 func (s *session) giveStream(x *streamExchange) {
 	budget := s.conn.credit.budget
 	if x.account != nil {
@@ -107,8 +107,8 @@ func (x *streamExchange) lasts() {
 	x.cost = lastingBytes
 }
 
-// charge counts a stream for its client behind a trusted proxy, if the memory is short. It returns false if the stream is refused.
-// The lock is held.
+// charge counts a stream for its client behind a trusted proxy, if the memory is short. It returns false if the stream
+// is refused. The lock is held.
 func (s *session) charge(x *streamExchange) bool {
 	budget, all := s.conn.credit.budget, &s.server.accounts
 	ran := all.ran.Load()

@@ -25,8 +25,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestMalformedRequests: a request that HTTP/2 forbids is answered 400 and its stream ends with PROTOCOL_ERROR. The handler
-// learns only that it is refused, and the connection goes on.
+// TestMalformedRequests: a request that HTTP/2 forbids is answered 400 and its stream ends with PROTOCOL_ERROR. The
+// handler learns only that it is refused, and the connection goes on.
 func TestMalformedRequests(t *testing.T) {
 	var served atomic.Int32
 	_, addr := startServer(t, Options{}, func(r *Request) {
@@ -42,17 +42,24 @@ func TestMalformedRequests(t *testing.T) {
 		code   string
 		why    string
 	}{
-		"capital letter": {append(h2test.Get("/"), "X-A: b"), "400", "the request has a header name with a capital letter"},
-		"connection":     {append(h2test.Get("/"), "connection: close"), "400", "the request has the header 'connection', which HTTP/2 does not have"},
-		"another host":   {append(h2test.Get("/"), "host: b"), "400", "the request has a header 'host' that is not its ':authority'"},
-		"two lines":      {append(h2test.Get("/"), "x: a\r\nx-remote-user: b"), "400", "the request has a header value with a control character"},
-		"no path":        {h2test.Get("/")[:2], "400", "the request has no pseudo header field ':path'"},
-		"large":          {append(h2test.Get("/"), "x: "+strings.Repeat("a", 17<<10)), "431", "the head of the request is too large"},
-		"many lines":     {append(h2test.Get("/"), strings.Split(strings.Repeat("x: y|", 200)+"x: y", "|")...), "431", "the request has too many header lines"},
-		"long path":      {h2test.Get("/" + strings.Repeat("a", 9000)), "414", "the request target is too long"},
-		"CONNECT":        {[]string{":method: CONNECT", ":authority: a:443"}, "405", "the method CONNECT is not supported"},
-		"no Host":        {h2test.Get("/")[:3], "400", "the request must have the header 'Host'"},
-		"protocol":       {append([]string{":method: CONNECT", ":protocol: chat"}, h2test.Get("/")[1:]...), "501", "the only protocol that a request can ask for by ':protocol' is 'websocket'"},
+		"capital letter": {append(h2test.Get("/"), "X-A: b"), "400",
+			"the request has a header name with a capital letter"},
+		"connection": {append(h2test.Get("/"), "connection: close"), "400",
+			"the request has the header 'connection', which HTTP/2 does not have"},
+		"another host": {append(h2test.Get("/"), "host: b"), "400",
+			"the request has a header 'host' that is not its ':authority'"},
+		"two lines": {append(h2test.Get("/"), "x: a\r\nx-remote-user: b"), "400",
+			"the request has a header value with a control character"},
+		"no path": {h2test.Get("/")[:2], "400", "the request has no pseudo header field ':path'"},
+		"large": {append(h2test.Get("/"), "x: "+strings.Repeat("a", 17<<10)), "431",
+			"the head of the request is too large"},
+		"many lines": {append(h2test.Get("/"), strings.Split(strings.Repeat("x: y|", 200)+"x: y", "|")...), "431",
+			"the request has too many header lines"},
+		"long path": {h2test.Get("/" + strings.Repeat("a", 9000)), "414", "the request target is too long"},
+		"CONNECT":   {[]string{":method: CONNECT", ":authority: a:443"}, "405", "the method CONNECT is not supported"},
+		"no Host":   {h2test.Get("/")[:3], "400", "the request must have the header 'Host'"},
+		"protocol": {append([]string{":method: CONNECT", ":protocol: chat"}, h2test.Get("/")[1:]...), "501",
+			"the only protocol that a request can ask for by ':protocol' is 'websocket'"},
 	} {
 		c.Head(t, id, true, test.fields...)
 		a := c.Read(t, id)[id]
@@ -67,7 +74,8 @@ func TestMalformedRequests(t *testing.T) {
 		isEnd  bool
 		data   []string
 	}{
-		{"5", true, nil}, {"5", false, []string{"abc"}}, {"5", false, []string{"abc", "def"}}, {"0", false, []string{"a"}},
+		{"5", true, nil}, {"5", false, []string{"abc"}}, {"5", false, []string{"abc", "def"}},
+		{"0", false, []string{"a"}},
 	} {
 		c.Head(t, id, test.isEnd, append(h2test.Post("/body"), "content-length: "+test.length)...)
 		for i, data := range test.data {
@@ -96,19 +104,20 @@ func TestMalformedRequests(t *testing.T) {
 	}
 }
 
-// TestEndsOfConnections: what breaks the rules of a connection ends it, with the code that RFC 9113 asks for, and what floods
-// the gateway with ENHANCE_YOUR_CALM. No request is served of what came last.
+// TestEndsOfConnections: what breaks the rules of a connection ends it, with the code that RFC 9113 asks for, and what
+// floods the gateway with ENHANCE_YOUR_CALM. No request is served of what came last.
 func TestEndsOfConnections(t *testing.T) {
 	var floods atomic.Int32
-	_, addr := startServer(t, Options{HTTP2: HTTP2{MaxConcurrentStreams: 4, Flooded: func() { floods.Add(1) }}}, func(r *Request) {
-		if string(r.Head.Target) == "/wait" {
-			for !r.Client.HasLeft() {
-				time.Sleep(time.Millisecond)
+	_, addr := startServer(t, Options{HTTP2: HTTP2{MaxConcurrentStreams: 4, Flooded: func() { floods.Add(1) }}},
+		func(r *Request) {
+			if string(r.Head.Target) == "/wait" {
+				for !r.Client.HasLeft() {
+					time.Sleep(time.Millisecond)
+				}
+				return
 			}
-			return
-		}
-		echo(r)
-	})
+			echo(r)
+		})
 	type flood func(t *testing.T, c *h2test.Client) error
 	repeat := func(n int, f func(i uint32) error) error {
 		for i := range uint32(n) {
@@ -122,11 +131,16 @@ func TestEndsOfConnections(t *testing.T) {
 		code http2.ErrCode
 		send flood
 	}{
-		"data on a new stream":   {http2.ErrCodeProtocol, func(_ *testing.T, c *h2test.Client) error { return c.WriteData(1, true, nil) }},
-		"an even stream":         {http2.ErrCodeProtocol, func(t *testing.T, c *h2test.Client) error { c.Head(t, 2, true, h2test.Get("/")...); return nil }},
-		"window of a new stream": {http2.ErrCodeProtocol, func(_ *testing.T, c *h2test.Client) error { return c.WriteWindowUpdate(1, 5) }},
-		"reset of a new stream":  {http2.ErrCodeProtocol, func(_ *testing.T, c *h2test.Client) error { return c.WriteRSTStream(1, 0) }},
-		"window of 2^31":         {http2.ErrCodeFlowControl, func(_ *testing.T, c *h2test.Client) error { return c.WriteWindowUpdate(0, 1<<31-1) }},
+		"data on a new stream": {http2.ErrCodeProtocol,
+			func(_ *testing.T, c *h2test.Client) error { return c.WriteData(1, true, nil) }},
+		"an even stream": {http2.ErrCodeProtocol,
+			func(t *testing.T, c *h2test.Client) error { c.Head(t, 2, true, h2test.Get("/")...); return nil }},
+		"window of a new stream": {http2.ErrCodeProtocol,
+			func(_ *testing.T, c *h2test.Client) error { return c.WriteWindowUpdate(1, 5) }},
+		"reset of a new stream": {http2.ErrCodeProtocol,
+			func(_ *testing.T, c *h2test.Client) error { return c.WriteRSTStream(1, 0) }},
+		"window of 2^31": {http2.ErrCodeFlowControl,
+			func(_ *testing.T, c *h2test.Client) error { return c.WriteWindowUpdate(0, 1<<31-1) }},
 		"push": {http2.ErrCodeProtocol, func(_ *testing.T, c *h2test.Client) error {
 			return c.WriteRawFrame(http2.FramePushPromise, 4, 1, make([]byte, 4))
 		}},
@@ -142,7 +156,8 @@ func TestEndsOfConnections(t *testing.T) {
 			return nil
 		}},
 		"other frame in a block": {http2.ErrCodeProtocol, func(_ *testing.T, c *h2test.Client) error {
-			return errors.Join(c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.Block(h2test.Get("/")...)}), c.WritePing(false, [8]byte{}))
+			return errors.Join(c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1,
+				BlockFragment: c.Block(h2test.Get("/")...)}), c.WritePing(false, [8]byte{}))
 		}},
 		"pings": {http2.ErrCodeEnhanceYourCalm, func(_ *testing.T, c *h2test.Client) error {
 			return repeat(40_000, func(uint32) error { return c.WritePing(true, [8]byte{}) })
@@ -164,24 +179,28 @@ func TestEndsOfConnections(t *testing.T) {
 			return repeat(40_000, func(uint32) error { return c.WriteData(1, false, nil) })
 		}},
 		"continuations": {http2.ErrCodeEnhanceYourCalm, func(_ *testing.T, c *h2test.Client) error {
-			h2test.Must(t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.Block(h2test.Get("/")...)}))
+			h2test.Must(t,
+				c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.Block(h2test.Get("/")...)}))
 			return repeat(1000, func(uint32) error { return c.WriteContinuation(1, false, nil) })
 		}},
 		"bytes of a block": {http2.ErrCodeEnhanceYourCalm, func(_ *testing.T, c *h2test.Client) error {
-			h2test.Must(t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.Block(h2test.Get("/")...)}))
+			h2test.Must(t,
+				c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.Block(h2test.Get("/")...)}))
 			return repeat(50, func(i uint32) error {
 				return c.WriteContinuation(1, false, c.Block(fmt.Sprintf("x: %d%s", i, strings.Repeat("!", 4000))))
 			})
 		}},
 		"resets": {http2.ErrCodeEnhanceYourCalm, func(t *testing.T, c *h2test.Client) error {
 			return repeat(2000, func(i uint32) error {
-				return errors.Join(c.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: c.Block(h2test.Get("/wait")...), EndStream: true, EndHeaders: true}),
+				return errors.Join(c.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1,
+					BlockFragment: c.Block(h2test.Get("/wait")...), EndStream: true, EndHeaders: true}),
 					c.WriteRSTStream(2*i+1, http2.ErrCodeCancel))
 			})
 		}},
 		"more streams than settings allow": {http2.ErrCodeEnhanceYourCalm, func(t *testing.T, c *h2test.Client) error {
 			return repeat(2000, func(i uint32) error {
-				return c.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: c.Block(h2test.Post("/")...), EndHeaders: true})
+				return c.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1,
+					BlockFragment: c.Block(h2test.Post("/")...), EndHeaders: true})
 			})
 		}},
 	} {
@@ -199,8 +218,8 @@ func TestEndsOfConnections(t *testing.T) {
 	}
 }
 
-// TestPlaceOfReset (CVE-2023-44487): a stream that the client has reset keeps its place until its handler returns, so that
-// no more handlers run than the settings allow.
+// TestPlaceOfReset (CVE-2023-44487): a stream that the client has reset keeps its place until its handler returns, so
+// that no more handlers run than the settings allow.
 func TestPlaceOfReset(t *testing.T) {
 	const most = 8
 	var running, peak atomic.Int32
@@ -250,8 +269,8 @@ func TestPlaceOfReset(t *testing.T) {
 	}
 }
 
-// TestResetBeforeStart: a stream that is reset before its handler is called is dropped. No handler is called for it, and it has
-// no place any more.
+// TestResetBeforeStart: a stream that is reset before its handler is called is dropped. No handler is called for it,
+// and it has no place any more.
 func TestResetBeforeStart(t *testing.T) {
 	var called atomic.Int32
 	_, addr := startServer(t, Options{HTTP2: HTTP2{MaxConcurrentStreams: 4}}, func(r *Request) {
@@ -266,7 +285,9 @@ func TestResetBeforeStart(t *testing.T) {
 	const resets = 150 // fewer than end the connection
 	for i := range uint32(resets) {
 		id := 2*i + 1
-		h2test.Must(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.Block(h2test.Get("/reset")...), EndStream: true, EndHeaders: true}))
+		h2test.Must(t,
+			framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.Block(h2test.Get("/reset")...),
+				EndStream: true, EndHeaders: true}))
 		h2test.Must(t, framer.WriteRSTStream(id, http2.ErrCodeCancel))
 	}
 	_, err := c.Conn.Write(frames.Bytes())
@@ -284,11 +305,12 @@ func TestResetBeforeStart(t *testing.T) {
 // connection stays.
 func TestSlowStreams(t *testing.T) {
 	var slow atomic.Int32
-	_, addr := startServer(t, Options{WriteTimeout: 500 * time.Millisecond, TooSlow: func() { slow.Add(1) }}, func(r *Request) {
-		var m message.Response
-		m.StartBody(200, "text/plain", []byte(strings.Repeat("a", 200_000)))
-		r.Send(&m)
-	})
+	_, addr := startServer(t, Options{WriteTimeout: 500 * time.Millisecond, TooSlow: func() { slow.Add(1) }},
+		func(r *Request) {
+			var m message.Response
+			m.StartBody(200, "text/plain", []byte(strings.Repeat("a", 200_000)))
+			r.Send(&m)
+		})
 	c := h2test.Dial(t, addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
 	h2test.Must(t, c.WriteWindowUpdate(0, 1<<24))
 	c.Head(t, 1, true, h2test.Get("/slow")...)
@@ -310,8 +332,8 @@ func TestSlowStreams(t *testing.T) {
 	}
 }
 
-// TestUploadWindows: a client may send no more of a body than its window, as long as the handler reads nothing, and the window
-// grows with what is read.
+// TestUploadWindows: a client may send no more of a body than its window, as long as the handler reads nothing, and the
+// window grows with what is read.
 func TestUploadWindows(t *testing.T) {
 	read, first := make(chan int), make(chan int)
 	_, addr := startServer(t, Options{}, func(r *Request) {
@@ -388,8 +410,8 @@ func TestUploadWindows(t *testing.T) {
 	}
 }
 
-// TestStreamBudget: what streams hold is of the budget for requests. A body that it does not allow for is refused, and the
-// connection goes on.
+// TestStreamBudget: what streams hold is of the budget for requests. A body that it does not allow for is refused, and
+// the connection goes on.
 func TestStreamBudget(t *testing.T) {
 	const limit = 1 << 20 // of which the streams themselves take more than half
 	budget := memory.NewBudget(limit, 1)
@@ -435,8 +457,8 @@ func TestStreamBudget(t *testing.T) {
 	testutil.Eventually(t, "all is given back", func() bool { return budget.InUse() == 0 && budget.InFlight() == 0 })
 }
 
-// TestLeaving: a shutdown says twice that the connection ends, serves what comes before the client knows, and what is in
-// progress to its end.
+// TestLeaving: a shutdown says twice that the connection ends, serves what comes before the client knows, and what is
+// in progress to its end.
 func TestLeaving(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})
 	s, addr := startServer(t, Options{}, func(r *Request) {
@@ -489,8 +511,8 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestDrainingSession: while the server drains, each answer says that the connection ends, and what the client sends until
-// it knows is served.
+// TestDrainingSession: while the server drains, each answer says that the connection ends, and what the client sends
+// until it knows is served.
 func TestDrainingSession(t *testing.T) {
 	s, addr := startServer(t, Options{}, echo)
 	c := h2test.Dial(t, addr)
@@ -571,8 +593,8 @@ func (b *endless) Interrupt()                    { b.once.Do(func() { close(b.ov
 func (b *endless) Trailers() []message.Header    { return b.trailers }
 func (b *endless) Close() error                  { b.Interrupt(); return nil }
 
-// TestTrailers: trailers of requests are there when the body is at its end, without fields that the gateway reads in heads. Those
-// of an answer that passes as it comes follow its body.
+// TestTrailers: trailers of requests are there when the body is at its end, without fields that the gateway reads in
+// heads. Those of an answer that passes as it comes follow its body.
 func TestTrailers(t *testing.T) {
 	_, addr := startServer(t, Options{}, func(r *Request) {
 		u := r.Upload(false)
@@ -603,8 +625,8 @@ func TestTrailers(t *testing.T) {
 	}
 }
 
-// TestWebSocketStream (RFC 8441): an extended CONNECT is a handshake of WebSocket to the handler, and the bytes both ways are
-// data of the stream.
+// TestWebSocketStream (RFC 8441): an extended CONNECT is a handshake of WebSocket to the handler, and the bytes both
+// ways are data of the stream.
 func TestWebSocketStream(t *testing.T) {
 	far := make(chan net.Conn, 1)
 	accept, keys := make(chan string, 2), make(chan string, 2)
@@ -673,8 +695,8 @@ func TestWebSocketStream(t *testing.T) {
 	}
 }
 
-// webSocketServer serves WebSockets by extended CONNECT, each to an end that is sent to ends, with early as what the backend
-// sent behind its head.
+// webSocketServer serves WebSockets by extended CONNECT, each to an end that is sent to ends, with early as what the
+// backend sent behind its head.
 func webSocketServer(t *testing.T, early string) (addr string, ends <-chan net.Conn) {
 	t.Helper()
 	far := make(chan net.Conn, 1)
@@ -694,7 +716,8 @@ func webSocketServer(t *testing.T, early string) (addr string, ends <-chan net.C
 		}
 		far <- other
 		key, _ := r.Head.Lookup("Sec-WebSocket-Key")
-		r.SendTunnel([]byte("HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: "+acceptFor(string(key))+"\r\n\r\n"), []byte(early),
+		r.SendTunnel([]byte("HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: "+acceptFor(string(key))+
+			"\r\n\r\n"), []byte(early),
 			near, func() { _ = near.Close() })
 	})
 	return addr, far
@@ -722,8 +745,8 @@ func TestEarlyBytesOfWebSocket(t *testing.T) {
 	}
 }
 
-// TestWebSocketClientLeaves: a client that has finished its side and resets the stream then can be told nothing more. A backend
-// that goes on sending learns of it: its connection ends.
+// TestWebSocketClientLeaves: a client that has finished its side and resets the stream then can be told nothing more. A
+// backend that goes on sending learns of it: its connection ends.
 func TestWebSocketClientLeaves(t *testing.T) {
 	addr, ends := webSocketServer(t, "")
 	c := h2test.Dial(t, addr)
@@ -776,7 +799,8 @@ func TestUnopenedWebSocket(t *testing.T) {
 	for i, want := range []string{"/stream 502", "/whole 502", "/empty 502", "/refused 403"} {
 		path, code, _ := strings.Cut(want, " ")
 		id := uint32(2*i + 1)
-		c.Head(t, id, false, ":method: CONNECT", ":protocol: websocket", ":scheme: http", ":path: "+path, ":authority: gw")
+		c.Head(t, id, false, ":method: CONNECT", ":protocol: websocket", ":scheme: http", ":path: "+path,
+			":authority: gw")
 		if a := c.Read(t, id)[id]; a.Status() != code || a.Body == "" {
 			t.Errorf("%s: answered %s %q, want %s", path, a.Status(), a.Body, code)
 		}

@@ -464,8 +464,8 @@ func (s *session) giveUp(x *streamExchange) {
 	}
 }
 
-// resetBy ends a stream that the client does not wait for any more. Once its handler was called it keeps its place until that
-// returns, so that a client cannot have more work done than its streams allow.
+// resetBy ends a stream that the client does not wait for any more. Once its handler was called it keeps its place
+// until that returns, so that a client cannot have more work done than its streams allow.
 func (s *session) resetBy(f *http2.RSTStreamFrame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -74,7 +74,8 @@ func (s *session) newStream(id uint32) *streamExchange {
 	// Memory, and what the handler keeps for the connection, stay.
 	kept := x.peer.Kept
 	verdict := x.peer.verdict
-	*x = streamExchange{session: s, request: Request{Head: x.request.Head}, peer: s.conn.peer, text: x.text[:0], id: id, brokenBy: http2.ErrCodeInternal}
+	*x = streamExchange{session: s, request: Request{Head: x.request.Head}, peer: s.conn.peer, text: x.text[:0], id: id,
+		brokenBy: http2.ErrCodeInternal}
 	x.peer.Kept, x.peer.verdict = kept, verdict
 	x.changed.L = &s.mu
 	x.receive, x.send = h2.NewReceiveWindow(streamWindow), h2.NewSendWindow(s.initial)
@@ -89,8 +90,8 @@ func (s *session) newStream(id uint32) *streamExchange {
 	return x
 }
 
-// serve calls the handler, and ends the stream. What the handler has left for later may go on for hours, and does so on a
-// goroutine of its own, because the stack of this one has grown by all that the handler did. It implements work.
+// serve calls the handler, and ends the stream. What the handler has left for later may go on for hours, and does so on
+// a goroutine of its own, because the stack of this one has grown by all that the handler did. It implements work.
 func (x *streamExchange) serve() {
 	if x.client.HasLeft() { // before anything was done
 		x.end()
@@ -163,9 +164,9 @@ func (x *streamExchange) finish() {
 	s.flush()
 }
 
-// endPlace gives the place of a stream to others once both sides have ended it: the client need not wait until the handler has
-// returned. A stream that the client resets keeps its place until then, so that no client has more work done than its streams
-// allow. The lock is held.
+// endPlace gives the place of a stream to others once both sides have ended it: the client need not wait until the
+// handler has returned. A stream that the client resets keeps its place until then, so that no client has more work
+// done than its streams allow. The lock is held.
 func (x *streamExchange) endPlace() {
 	if x.hasPlace && x.isEnded && x.isBodyOver {
 		x.hasPlace = false
@@ -222,8 +223,8 @@ func (x *streamExchange) malformed(why error) {
 	x.changed.Broadcast()
 }
 
-// await waits until something has changed, at most until a time, which may be zero. It reports whether there is time left. The
-// lock is held.
+// await waits until something has changed, at most until a time, which may be zero. It reports whether there is time
+// left. The lock is held.
 func (x *streamExchange) await(until time.Time) bool {
 	if until.IsZero() {
 		x.changed.Wait()
@@ -255,7 +256,8 @@ func (x *streamExchange) IsDetached() bool { return x.isDetached }
 // Break implements Exchange.
 func (x *streamExchange) Break(err error) bool {
 	reset, is := errors.AsType[*h2.ResetError](err)
-	if !is || !x.request.Head.IsGRPC() || reset.Code == http2.ErrCodeHTTP11Required { // which concerns the next hop alone
+	if !is || !x.request.Head.IsGRPC() || reset.Code == http2.ErrCodeHTTP11Required {
+		// which concerns the next hop alone
 		return false
 	}
 	x.brokenBy = reset.Code

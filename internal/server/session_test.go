@@ -61,7 +61,8 @@ func TestSession(t *testing.T) {
 			}
 			got, err := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
-			if want := fmt.Sprintf("POST /a?b=c %d %s", size, body); err != nil || resp.ProtoMajor != 2 || !bytes.Equal(got, []byte(want)) {
+			if want := fmt.Sprintf("POST /a?b=c %d %s", size, body); err != nil || resp.ProtoMajor != 2 ||
+				!bytes.Equal(got, []byte(want)) {
 				t.Errorf("%d bytes, known %v: %v %s %v", size, isKnown, err, resp.Proto, len(got))
 			}
 		}
@@ -88,7 +89,8 @@ func TestLastWord(t *testing.T) {
 	_, addr := startServer(t, Options{}, echo)
 	for range 200 {
 		c := h2test.Dial(t, addr)
-		h2test.Must(t, c.WriteSettings()) // which is answered by another goroutine than the one that ends the connection
+		// which is answered by another goroutine than the one that ends the connection
+		h2test.Must(t, c.WriteSettings())
 		h2test.Must(t, c.WritePing(false, [8]byte{}))
 		h2test.Must(t, c.WriteData(1, true, nil))
 		if last := c.Until(t); last.Code != http2.ErrCodeProtocol {
@@ -97,15 +99,16 @@ func TestLastWord(t *testing.T) {
 	}
 }
 
-// TestSessionNeedsStrongCiphers: HTTP/2 goes by no cipher suite of TLS 1.2 that it forbids (RFC 9113, 9.2.2), and HTTP/1.1
-// still does.
+// TestSessionNeedsStrongCiphers: HTTP/2 goes by no cipher suite of TLS 1.2 that it forbids (RFC 9113, 9.2.2), and
+// HTTP/1.1 still does.
 func TestSessionNeedsStrongCiphers(t *testing.T) {
 	s := h1test.NewTLS(t, credentials.ServerFiles{HasHTTP2: true})
 	addr, _ := startTLS(t, s, Options{})
 	dial := func(version, suite uint16, protocol string) *tls.Conn {
 		t.Helper()
 		c, err := tls.Dial("tcp", addr, &tls.Config{
-			RootCAs: s.Authority.Pool(), MinVersion: tls.VersionTLS12, MaxVersion: version, CipherSuites: []uint16{suite}, NextProtos: []string{protocol},
+			RootCAs: s.Authority.Pool(), MinVersion: tls.VersionTLS12, MaxVersion: version,
+			CipherSuites: []uint16{suite}, NextProtos: []string{protocol},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +130,8 @@ func TestSessionNeedsStrongCiphers(t *testing.T) {
 		client := h2test.New(t, dial(c.version, c.suite, "h2"))
 		// The client that is refused may find the connection closed.
 		_ = client.WriteHeaders(http2.HeadersFrameParam{
-			StreamID: 1, EndStream: true, EndHeaders: true, BlockFragment: client.Block(":method: GET", ":scheme: https", ":path: /", ":authority: a"),
+			StreamID: 1, EndStream: true, EndHeaders: true,
+			BlockFragment: client.Block(":method: GET", ":scheme: https", ":path: /", ":authority: a"),
 		})
 		event, err := client.Next()
 		for err == nil && event.Kind != http2.FrameHeaders && event.Kind != http2.FrameGoAway {

@@ -19,15 +19,17 @@ func (x *streamExchange) SendTunnel(head, early []byte, backend net.Conn, closeB
 	if !isRight {
 		closeBackend()
 		var m message.Response
-		m.StartBody(502, "text/plain", []byte("the backend's answer to the handshake of WebSocket does not fit the request"))
+		m.StartBody(502, "text/plain",
+			[]byte("the backend's answer to the handshake of WebSocket does not fit the request"))
 		x.Send(&m)
 		return false
 	}
 	x.answered = true
 	client := &streamConn{x}
 	t := tunnel{
-		client: client, closeClient: client.abort, backend: backend, closeBackend: closeBackend, buffers: &s.server.buffers,
-		idle: s.server.settings.Load().UpgradeIdleTimeout, start: time.Now(),
+		client: client, closeClient: client.abort, backend: backend, closeBackend: closeBackend,
+		buffers: &s.server.buffers,
+		idle:    s.server.settings.Load().UpgradeIdleTimeout, start: time.Now(),
 	}
 	x.sending.setTunnel(t.end)
 	if s.server.flows(x) {
@@ -41,8 +43,8 @@ func (x *streamExchange) SendTunnel(head, early []byte, backend net.Conn, closeB
 	return true
 }
 
-// unopened puts an error in the place of an answer that a client would take for an open tunnel: to an extended CONNECT any
-// 2xx means that (RFC 8441, 5).
+// unopened puts an error in the place of an answer that a client would take for an open tunnel: to an extended CONNECT
+// any 2xx means that (RFC 8441, 5).
 func (x *streamExchange) unopened(m *message.Response) {
 	if x.isExtended && m.Status()/100 == 2 {
 		m.StartBody(502, "text/plain", []byte("the handshake of WebSocket was answered without opening one"))

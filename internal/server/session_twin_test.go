@@ -21,8 +21,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// FuzzTwin sends a request by HTTP/1.1 and by HTTP/2: both are served, as the same request, or both are refused. What a head of
-// HTTP/1.1 cannot have in a line, HTTP/2 refuses too.
+// FuzzTwin sends a request by HTTP/1.1 and by HTTP/2: both are served, as the same request, or both are refused. What a
+// head of HTTP/1.1 cannot have in a line, HTTP/2 refuses too.
 func FuzzTwin(f *testing.F) {
 	for _, seed := range []struct{ method, target, name, value, body string }{
 		{"GET", "/a?b=c", "accept", "*/*", ""},
@@ -57,7 +57,8 @@ func FuzzTwin(f *testing.F) {
 		case "host", "content-length", "te": // both protocols have rules of their own for these
 			return
 		}
-		if !strings.HasPrefix(target, "/") || len(method)+len(target)+len(name)+len(value) > 4000 || strings.ContainsAny(method, "\r\n \x00") || method == "" {
+		if !strings.HasPrefix(target, "/") || len(method)+len(target)+len(name)+len(value) > 4000 ||
+			strings.ContainsAny(method, "\r\n \x00") || method == "" {
 			return
 		}
 		fields := []string{":method: " + method, ":scheme: http", ":path: " + target, ":authority: gw"}
@@ -71,7 +72,8 @@ func FuzzTwin(f *testing.F) {
 		if strings.HasPrefix(name, ":") || strings.Contains(name, ":") {
 			return // which the helper takes for another name
 		}
-		h2test.Must(t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.Block(fields...), EndStream: body == "", EndHeaders: true}))
+		h2test.Must(t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.Block(fields...),
+			EndStream: body == "", EndHeaders: true}))
 		if body != "" {
 			h2test.Must(t, c.WriteData(1, true, []byte(body)))
 		}
@@ -109,7 +111,8 @@ func FuzzTwin(f *testing.F) {
 		}
 		isServed := first.StatusCode == 200
 		if isServed != (second.Status() == "200") || isServed && string(answer) != second.Body {
-			t.Errorf("%q\nby HTTP/1.1: %d %q\nby HTTP/2:   %s %q", text, first.StatusCode, answer, second.Status(), second.Body)
+			t.Errorf("%q\nby HTTP/1.1: %d %q\nby HTTP/2:   %s %q", text, first.StatusCode, answer, second.Status(),
+				second.Body)
 		}
 	})
 }
@@ -123,7 +126,8 @@ func isConnectionField(name string) bool {
 	return false
 }
 
-// FuzzFrames sends any bytes behind the preface: nothing panics, and all that the connection held is given back when it ends.
+// FuzzFrames sends any bytes behind the preface: nothing panics, and all that the connection held is given back when it
+// ends.
 func FuzzFrames(f *testing.F) {
 	seed := func(send func(w *http2.Framer, block func(fields ...string) []byte)) {
 		var b, fields bytes.Buffer
@@ -140,9 +144,11 @@ func FuzzFrames(f *testing.F) {
 	}
 	seed(func(w *http2.Framer, block func(...string) []byte) {
 		_ = w.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
-		_ = w.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(h2test.Post("/")...), EndHeaders: true})
+		_ = w.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(h2test.Post("/")...),
+			EndHeaders: true})
 		_ = w.WriteData(1, false, []byte("abc"))
-		_ = w.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block("x: y"), EndHeaders: true, EndStream: true})
+		_ = w.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block("x: y"), EndHeaders: true,
+			EndStream: true})
 		_ = w.WriteWindowUpdate(1, 100)
 		_ = w.WritePing(false, [8]byte{1})
 		_ = w.WriteRSTStream(1, 8)
@@ -157,8 +163,9 @@ func FuzzFrames(f *testing.F) {
 	budget := memory.NewBudget(1<<20, 1)
 	log := new(strings.Builder)
 	s, addr := startServer(f, Options{
-		Memory: NewMemory(budget, func() error { return errOtherLength }), HeadTimeout: 50 * time.Millisecond, BodyTimeout: 50 * time.Millisecond,
-		Log: slog.New(slog.NewTextHandler(log, nil)),
+		Memory: NewMemory(budget, func() error { return errOtherLength }), HeadTimeout: 50 * time.Millisecond,
+		BodyTimeout: 50 * time.Millisecond,
+		Log:         slog.New(slog.NewTextHandler(log, nil)),
 	}, echo)
 	f.Fuzz(func(t *testing.T, frames []byte) {
 		nc, err := net.Dial("tcp", addr)

@@ -115,7 +115,8 @@ func (s *session) flush() {
 	}
 }
 
-// flushAll is flush that waits if another goroutine writes: the connection ends then. The lock is held, but not while it waits.
+// flushAll is flush that waits if another goroutine writes: the connection ends then. The lock is held, but not while
+// it waits.
 func (s *session) flushAll() {
 	s.flush()
 	for s.out.isBusy || len(s.out.pending) > 0 && !s.out.closed {

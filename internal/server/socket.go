@@ -52,8 +52,8 @@ func (b *bare) write(p []byte) (int, error) {
 	return n, err
 }
 
-// offer writes what the socket takes at once, whatever the deadline, and returns how much that is. If something is wrong with
-// the connection, the next write says so.
+// offer writes what the socket takes at once, whatever the deadline, and returns how much that is. If something is
+// wrong with the connection, the next write says so.
 func (b *bare) offer(p []byte) (sent int) {
 	if b.raw == nil {
 		return 0
@@ -130,8 +130,8 @@ func (s *socket) setWriteDeadline(t time.Time) {
 // sentPart is how much is written by one call.
 const sentPart = 128 << 10
 
-// send sends bytes to the client, which must take each part of them within a time. What it takes at once, which is all of most
-// answers, needs no deadline.
+// send sends bytes to the client, which must take each part of them within a time. What it takes at once, which is all
+// of most answers, needs no deadline.
 func (s *socket) send(p []byte, within time.Duration) (int, error) {
 	sent := s.bare.offer(p[:min(len(p), sentPart)])
 	for p = p[sent:]; len(p) > 0; {
@@ -146,15 +146,15 @@ func (s *socket) send(p []byte, within time.Duration) (int, error) {
 	return sent, nil
 }
 
-// A pace is how fast a client takes an answer, beside the least that it has to. A client that is slower for a while uses up
-// its credit; one that is faster gets it back. Time in which there is nothing to send does not count.
+// A pace is how fast a client takes an answer, beside the least that it has to. A client that is slower for a while
+// uses up its credit; one that is faster gets it back. Time in which there is nothing to send does not count.
 type pace struct {
 	rate   int64         // bytes in a second at least; 0: any
 	credit time.Duration // that the client may be late
 }
 
-// allows returns how long the client has to take n bytes: the time that they take at the least rate, and its credit, but
-// never longer than most.
+// allows returns how long the client has to take n bytes: the time that they take at the least rate, and its credit,
+// but never longer than most.
 func (p *pace) allows(n int, most time.Duration) time.Duration {
 	if p.rate <= 0 {
 		return most

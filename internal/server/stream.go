@@ -56,7 +56,8 @@ func (x *exchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *R
 		length = -1
 	}
 	x.answered = e == nil || x.headOnly
-	s := stream{server: x.conn.server, out: x.conn, answered: &x.answered, body: body, framing: x.framingOf(length), mayEndEarly: flow == Events}
+	s := stream{server: x.conn.server, out: x.conn, answered: &x.answered, body: body, framing: x.framingOf(length),
+		mayEndEarly: flow == Events}
 	s.head = x.makeHead(m, e != nil, s.framing)
 	if x.headOnly {
 		return 0, x.conn.sendAnswer(s.head)

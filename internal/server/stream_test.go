@@ -84,16 +84,25 @@ func TestAnswersPassed(t *testing.T) {
 	}{
 		{"spelling and order of headers", h1test.GetHead, "HTTP/1.1 203 Fine\r\nx-b: 1\r\nServer: s/1\r\nSet-Cookie: a=b; Path=/\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nX-A: 2\r\nx-a: 3\r\nSet-Cookie: c=d\r\nContent-Length: 2\r\nConnection: X-Hop\r\nX-Hop: 1\r\n\r\nok",
 			"HTTP/1.1 203 Fine\r\nx-b: 1\r\nServer: s/1\r\nSet-Cookie: a=b; Path=/\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nX-A: 2\r\nx-a: 3\r\nSet-Cookie: c=d\r\nContent-Length: 2\r\n\r\n", "ok", false},
-		{"HEAD", "HEAD /v2/orders HTTP/1.1\r\nHost: gw\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\n\r\n", "", false},
-		{"204", h1test.GetHead, "HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n", "HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n", "", false},
-		{"304", h1test.GetHead, "HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nContent-Length: 5\r\n\r\n", "HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nContent-Length: 5\r\n\r\n", "", false},
+		{"HEAD", "HEAD /v2/orders HTTP/1.1\r\nHost: gw\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\n\r\n",
+			"HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\n\r\n", "", false},
+		{"204", h1test.GetHead, "HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n",
+			"HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n", "", false},
+		{"304", h1test.GetHead, "HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nContent-Length: 5\r\n\r\n",
+			"HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nContent-Length: 5\r\n\r\n", "", false},
 		{"redirect", h1test.GetHead, "HTTP/1.1 307 Temporary Redirect\r\nLocation: /v2/other\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 307 Temporary Redirect\r\nLocation: /v2/other\r\nContent-Length: 0\r\n\r\n", "", false},
-		{"small chunked", h1test.GetHead, h1test.ChunkedHead + h1test.Chunks("ok", 1), "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n", "ok", false},
-		{"large", h1test.GetHead, "HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\n\r\n" + big, "HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\n\r\n", big, false},
+		{"small chunked", h1test.GetHead, h1test.ChunkedHead + h1test.Chunks("ok", 1),
+			"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n", "ok", false},
+		{"large", h1test.GetHead, "HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\n\r\n" + big,
+			"HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\n\r\n", big, false},
 		{"large chunked", h1test.GetHead, h1test.ChunkedHead + h1test.Chunks(big, 12345), "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", big, false},
-		{"close-delimited", h1test.GetHead, "HTTP/1.1 200 OK\r\n\r\n" + big, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", big, false},
-		{"close-delimited to HTTP/1.0", "GET / HTTP/1.0\r\nHost: gw\r\nConnection: keep-alive\r\n", "HTTP/1.1 200 OK\r\n\r\n" + big, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", big, true},
-		{"large to HTTP/1.0", "GET / HTTP/1.0\r\nHost: gw\r\nConnection: keep-alive\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\n\r\n" + big, "HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\nConnection: keep-alive\r\n\r\n", big, false},
+		{"close-delimited", h1test.GetHead, "HTTP/1.1 200 OK\r\n\r\n" + big,
+			"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", big, false},
+		{"close-delimited to HTTP/1.0", "GET / HTTP/1.0\r\nHost: gw\r\nConnection: keep-alive\r\n",
+			"HTTP/1.1 200 OK\r\n\r\n" + big, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", big, true},
+		{"large to HTTP/1.0", "GET / HTTP/1.0\r\nHost: gw\r\nConnection: keep-alive\r\n",
+			"HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\n\r\n" + big,
+			"HTTP/1.1 200 OK\r\nContent-Length: 1600000\r\nConnection: keep-alive\r\n\r\n", big, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			backend := h1test.NewRecorder(t)
@@ -156,7 +165,8 @@ func TestBrokenStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = io.ReadAll(resp.Body)
-			if c.version == "1.1" && !errors.Is(err, io.ErrUnexpectedEOF) || c.version == "1.0" && (err == nil || !h1test.IsReset(err)) {
+			if c.version == "1.1" && !errors.Is(err, io.ErrUnexpectedEOF) || c.version == "1.0" &&
+				(err == nil || !h1test.IsReset(err)) {
 				t.Errorf("the client reads to the end with %v", err)
 			}
 			var failure *upstream.Error
@@ -314,7 +324,8 @@ func TestStreamMemory(t *testing.T) {
 			if half := size / 2; got < half && got+n >= half {
 				// The stream soon stands still, for it is not read here, and then only what it
 				// holds is left.
-				testutil.Eventually(t, name+": at most 1 MiB held", func() bool { return testutil.BytesBy(".(*Request).SendStream") <= 1<<20 })
+				testutil.Eventually(t, name+": at most 1 MiB held",
+					func() bool { return testutil.BytesBy(".(*Request).SendStream") <= 1<<20 })
 			}
 			got += n
 			if err == io.EOF {

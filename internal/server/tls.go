@@ -37,8 +37,8 @@ func (c *conn) handshake() bool {
 	return true
 }
 
-// makeFor chooses the listener for which the connection is made. A client that asks for a name that none takes learns so by
-// a configuration without certificates.
+// makeFor chooses the listener for which the connection is made. A client that asks for a name that none takes learns
+// so by a configuration without certificates.
 func (c *conn) makeFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	l := c.at.Made(hello.ServerName)
 	if l == nil {

@@ -115,17 +115,24 @@ func TestClientCertificates(t *testing.T) {
 	}{
 		{"none asked for", tls.NoClientCert, one("alice"), shown{proto: "https"}, ""},
 		{"requested and not shown", tls.RequestClientCert, nil, shown{proto: "https"}, ""},
-		{"requested and shown", tls.RequestClientCert, one("alice"), shown{names: "/alice/clients", proto: "https"}, ""},
-		{"required and not shown", tls.RequireAndVerifyClientCert, nil, shown{}, "remote error: tls: certificate required"},
-		{"required and shown", tls.RequireAndVerifyClientCert, one("alice"), shown{names: "/alice/clients", proto: "https"}, ""},
-		{"requested, by way of another authority", tls.RequestClientCert, func(t *testing.T, s *h1test.TLS) []tls.Certificate {
-			return []tls.Certificate{credentialstest.NewAuthority(t, "clients").Client(t, "mallory", nil).TLS(t)}
-		}, shown{problem: "x509: certificate signed by unknown authority", proto: "https"}, ""},
-		{"required, by way of another authority", tls.RequireAndVerifyClientCert, func(t *testing.T, s *h1test.TLS) []tls.Certificate {
-			return []tls.Certificate{credentialstest.NewAuthority(t, "clients").Client(t, "mallory", nil).TLS(t)}
-		}, shown{}, "remote error: tls: unknown certificate authority"},
-		{"requested, expired", tls.RequestClientCert, one("alice", credentialstest.Expired), shown{problem: "x509: certificate has expired or is not yet valid", proto: "https"}, ""},
-		{"required, expired", tls.RequireAndVerifyClientCert, one("alice", credentialstest.Expired), shown{}, "remote error: tls: expired certificate"},
+		{"requested and shown", tls.RequestClientCert, one("alice"), shown{names: "/alice/clients", proto: "https"},
+			""},
+		{"required and not shown", tls.RequireAndVerifyClientCert, nil, shown{},
+			"remote error: tls: certificate required"},
+		{"required and shown", tls.RequireAndVerifyClientCert, one("alice"),
+			shown{names: "/alice/clients", proto: "https"}, ""},
+		{"requested, by way of another authority", tls.RequestClientCert,
+			func(t *testing.T, s *h1test.TLS) []tls.Certificate {
+				return []tls.Certificate{credentialstest.NewAuthority(t, "clients").Client(t, "mallory", nil).TLS(t)}
+			}, shown{problem: "x509: certificate signed by unknown authority", proto: "https"}, ""},
+		{"required, by way of another authority", tls.RequireAndVerifyClientCert,
+			func(t *testing.T, s *h1test.TLS) []tls.Certificate {
+				return []tls.Certificate{credentialstest.NewAuthority(t, "clients").Client(t, "mallory", nil).TLS(t)}
+			}, shown{}, "remote error: tls: unknown certificate authority"},
+		{"requested, expired", tls.RequestClientCert, one("alice", credentialstest.Expired),
+			shown{problem: "x509: certificate has expired or is not yet valid", proto: "https"}, ""},
+		{"required, expired", tls.RequireAndVerifyClientCert, one("alice", credentialstest.Expired), shown{},
+			"remote error: tls: expired certificate"},
 		{"a server's", tls.RequestClientCert, func(t *testing.T, s *h1test.TLS) []tls.Certificate {
 			return []tls.Certificate{s.Clients.Server(t, []string{"a"}).TLS(t)}
 		}, shown{problem: "x509: certificate specifies an incompatible key usage", proto: "https"}, ""},
@@ -139,7 +146,10 @@ func TestClientCertificates(t *testing.T) {
 			settings := &tls.Config{RootCAs: s.Authority.Pool(), ServerName: "gw.example.com"}
 			if c.show != nil {
 				certificates := c.show(t, s)
-				settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificates[0], nil }
+				settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
+					error) {
+					return &certificates[0], nil
+				}
 			}
 			_, err := askTLS(t, addr, settings)
 			if c.fails != "" {
@@ -152,7 +162,8 @@ func TestClientCertificates(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := <-seen
-			if got.names != c.want.names || got.proto != c.want.proto || !strings.HasPrefix(got.problem, c.want.problem) || (got.problem == "") != (c.want.problem == "") {
+			if got.names != c.want.names || got.proto != c.want.proto ||
+				!strings.HasPrefix(got.problem, c.want.problem) || (got.problem == "") != (c.want.problem == "") {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -176,8 +187,10 @@ func TestTLSVersions(t *testing.T) {
 	}{
 		{"1.3", 0, &tls.Config{}, tls.VersionTLS13, ""},
 		{"1.2", 0, &tls.Config{MaxVersion: tls.VersionTLS12}, tls.VersionTLS12, ""},
-		{"1.1", 0, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, 0, "remote error: tls: protocol version not supported"},
-		{"1.2 where 1.3 is the least", tls.VersionTLS13, &tls.Config{MaxVersion: tls.VersionTLS12}, 0, "remote error: tls: protocol version not supported"},
+		{"1.1", 0, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, 0,
+			"remote error: tls: protocol version not supported"},
+		{"1.2 where 1.3 is the least", tls.VersionTLS13, &tls.Config{MaxVersion: tls.VersionTLS12}, 0,
+			"remote error: tls: protocol version not supported"},
 		{"HTTP/2 among others", 0, &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, tls.VersionTLS13, ""},
 		{"HTTP/2 alone", 0, &tls.Config{NextProtos: []string{"h2"}}, 0, "remote error: tls: no application protocol"},
 	} {
@@ -193,7 +206,8 @@ func TestTLSVersions(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got.Version != c.want || settings.NextProtos != nil && got.NegotiatedProtocol != "http/1.1" {
+			if err != nil || got.Version != c.want || settings.NextProtos != nil &&
+				got.NegotiatedProtocol != "http/1.1" {
 				t.Errorf("got %v, %x, %q", err, got.Version, got.NegotiatedProtocol)
 			}
 		})
@@ -209,7 +223,10 @@ func TestTLSFilesChange(t *testing.T) {
 	both := s.Authority.Pool()
 	next := credentialstest.NewAuthority(t, "next")
 	both.AddCert(next.Cert)
-	settings := &tls.Config{RootCAs: both, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &alice, nil }}
+	settings := &tls.Config{RootCAs: both, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate,
+		error) {
+		return &alice, nil
+	}}
 	// alice stays on one connection all the time.
 	kept, err := tls.Dial("tcp", addr, settings)
 	if err != nil {
@@ -225,16 +242,21 @@ func TestTLSFilesChange(t *testing.T) {
 		alice  string // the identity in her certificate
 	}{
 		{"at first", func() {}, "servers", "/alice/clients"},
-		{"a key without its certificate", func() { credentialstest.WriteFile(t, s.Dir, "tls.key", pair.Key) }, "servers", "/alice/clients"},
-		{"the certificate too", func() { credentialstest.WriteFile(t, s.Dir, "tls.crt", pair.Cert) }, "next", "/alice/clients"},
+		{"a key without its certificate", func() { credentialstest.WriteFile(t, s.Dir, "tls.key", pair.Key) },
+			"servers", "/alice/clients"},
+		{"the certificate too", func() { credentialstest.WriteFile(t, s.Dir, "tls.crt", pair.Cert) }, "next",
+			"/alice/clients"},
 		{"no certificate", func() { credentialstest.WriteFile(t, s.Dir, "tls.crt", nil) }, "next", "/alice/clients"},
 		{"no file", func() { _ = os.Remove(filepath.Join(s.Dir, "tls.crt")) }, "next", "/alice/clients"},
 		{"authorities of clients that are none", func() {
 			credentialstest.WriteFile(t, s.Dir, "tls.crt", pair.Cert)
 			credentialstest.WriteFile(t, s.Dir, "ca.crt", []byte("none"))
 		}, "next", "/alice/clients"},
-		{"other authorities of clients", func() { credentialstest.WriteFile(t, s.Dir, "ca.crt", next.PEM) }, "next", ""},
-		{"both authorities", func() { credentialstest.WriteFile(t, s.Dir, "ca.crt", append(next.PEM, s.Clients.PEM...)) }, "next", "/alice/clients"},
+		{"other authorities of clients", func() { credentialstest.WriteFile(t, s.Dir, "ca.crt", next.PEM) }, "next",
+			""},
+		{"both authorities",
+			func() { credentialstest.WriteFile(t, s.Dir, "ca.crt", append(next.PEM, s.Clients.PEM...)) }, "next",
+			"/alice/clients"},
 	} {
 		step.change()
 		s.Watcher.Reload()

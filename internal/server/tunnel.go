@@ -19,8 +19,9 @@ func (x *exchange) SendTunnel(head, early []byte, backend net.Conn, closeBackend
 	c.watched.turns.Add(1) // each end of the tunnel shows to who reads from it
 	defer c.watched.turns.Add(1)
 	t := tunnel{
-		client: c.socket.Conn, closeClient: c.socket.close, backend: backend, closeBackend: closeBackend, buffers: &c.server.buffers,
-		idle: c.server.settings.Load().UpgradeIdleTimeout, start: time.Now(),
+		client: c.socket.Conn, closeClient: c.socket.close, backend: backend, closeBackend: closeBackend,
+		buffers: &c.server.buffers,
+		idle:    c.server.settings.Load().UpgradeIdleTimeout, start: time.Now(),
 	}
 	c.sending.setTunnel(t.end) // before the client knows of it
 	if c.server.flows(c) {
@@ -60,7 +61,8 @@ type tunnel struct {
 // halfClosedTimeout is how long the one end may be silent when the other one has finished.
 const halfClosedTimeout = time.Minute
 
-// run returns when both ways are over and both ends closed. What is given was sent already by the client and by the backend.
+// run returns when both ways are over and both ends closed. What is given was sent already by the client and by the
+// backend.
 func (t *tunnel) run(fromClient, fromBackend []byte) {
 	defer t.cut()
 	t.timer = time.AfterFunc(math.MaxInt64, t.checkIdle)

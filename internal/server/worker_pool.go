@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A workerPool serves tasks on goroutines that it keeps. The stack of a new goroutine is small and is copied as it grows under
-// a request. That costs more than to hand the next request to a goroutine that has served one. The zero value keeps idle
-// goroutines until end is called.
+// A workerPool serves tasks on goroutines that it keeps. The stack of a new goroutine is small and is copied as it
+// grows under a request. That costs more than to hand the next request to a goroutine that has served one. The zero
+// value keeps idle goroutines until end is called.
 type workerPool struct {
 	dismissEvery time.Duration // how often goroutines that are not needed are dismissed; 0 is never
 	most         int           // how many are kept idle; 0 is mostIdle
@@ -23,8 +23,8 @@ type workerPool struct {
 	isOver    bool
 }
 
-// workerPools serve the streams of HTTP/2. Each connection uses one of them, so that its streams do not share a lock with all
-// others.
+// workerPools serve the streams of HTTP/2. Each connection uses one of them, so that its streams do not share a lock
+// with all others.
 type workerPools struct {
 	all  []workerPool
 	last atomic.Uint32

@@ -86,7 +86,8 @@ func (a *Authorizer) ask(q *access.Question) (d decision) {
 // PostReview asks a backend by the gateway's own account.
 func PostReview(b Backend) access.Post {
 	return func(ctx context.Context, target string, body []byte) (int, []byte, error) {
-		answer, err := b.Send(ctx, Request{Method: http.MethodPost, Target: target, Body: body, Limit: access.MaxAnswer})
+		answer, err := b.Send(ctx, Request{Method: http.MethodPost, Target: target, Body: body,
+			Limit: access.MaxAnswer})
 		return answer.Code, answer.Body, err
 	}
 }

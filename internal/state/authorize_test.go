@@ -15,7 +15,8 @@ import (
 func TestAuthorize(t *testing.T) {
 	about := authorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: "jane", UID: "u1", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}},
-		Verb: "get", ResourceRequest: true, APIGroup: "apps", APIVersion: "*", Resource: "deployments", Namespace: "team-a", Name: "web",
+		Verb: "get", ResourceRequest: true, APIGroup: "apps", APIVersion: "*", Resource: "deployments",
+		Namespace: "team-a", Name: "web",
 	}
 	const question = `POST /apis/authorization.k8s.io/v1/subjectaccessreviews{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":` +
 		`{"resourceAttributes":{"namespace":"team-a","verb":"get","group":"apps","version":"*","resource":"deployments","name":"web"},` +
@@ -28,13 +29,17 @@ func TestAuthorize(t *testing.T) {
 		reason    string
 		err       string
 	}{
-		{"allowed", `{"kind":"SubjectAccessReview","status":{"allowed":true,"reason":"RBAC"}}`, 201, nil, authorizer.DecisionAllow, "RBAC", ""},
+		{"allowed", `{"kind":"SubjectAccessReview","status":{"allowed":true,"reason":"RBAC"}}`, 201, nil,
+			authorizer.DecisionAllow, "RBAC", ""},
 		{"denied", `{"kind":"SubjectAccessReview","status":{"allowed":false,"denied":true,"reason":"no"}}`, 201, nil, authorizer.DecisionDeny, "no", ""},
-		{"no opinion", `{"kind":"SubjectAccessReview","status":{"allowed":false}}`, 201, nil, authorizer.DecisionNoOpinion, "", ""},
-		{"both", `{"kind":"SubjectAccessReview","status":{"allowed":true,"denied":true}}`, 201, nil, authorizer.DecisionDeny, "", "the backend both allowed and denied it"},
+		{"no opinion", `{"kind":"SubjectAccessReview","status":{"allowed":false}}`, 201, nil,
+			authorizer.DecisionNoOpinion, "", ""},
+		{"both", `{"kind":"SubjectAccessReview","status":{"allowed":true,"denied":true}}`, 201, nil,
+			authorizer.DecisionDeny, "", "the backend both allowed and denied it"},
 		{"forbidden", `{}`, 403, nil, authorizer.DecisionNoOpinion, "", "the backend answered 403 Forbidden: add {apiGroups: [\"authorization.k8s.io\"], resources: [\"subjectaccessreviews\"], verbs: [\"create\"]} to the role of the gateway's own account"},
 		{"nonsense", `x`, 201, nil, authorizer.DecisionNoOpinion, "", "the backend's answer cannot be read"},
-		{"down", ``, 0, errors.New("the backend cannot be reached"), authorizer.DecisionNoOpinion, "", "the backend cannot be reached"},
+		{"down", ``, 0, errors.New("the backend cannot be reached"), authorizer.DecisionNoOpinion, "",
+			"the backend cannot be reached"},
 	} {
 		s := newServer()
 		s.raw, s.code = c.raw, c.code

@@ -59,7 +59,8 @@ func newCache() (*cache, error) {
 
 // get returns what is kept, or reads it. read has a time limit of its own, so that one impatient client does not spoil
 // it for the others; it is in the trace of the client that came first.
-func (c *cache) get(ctx context.Context, r reading, ttl, limit time.Duration, read func(context.Context) (listing, error)) ([]document.Node, error) {
+func (c *cache) get(ctx context.Context, r reading, ttl, limit time.Duration,
+	read func(context.Context) (listing, error)) ([]document.Node, error) {
 	c.mu.Lock()
 	if e, ok := c.known.Get(r); ok && time.Now().Before(e.until) {
 		c.mu.Unlock()
@@ -80,7 +81,8 @@ func (c *cache) get(ctx context.Context, r reading, ttl, limit time.Duration, re
 	}
 }
 
-func (c *cache) read(ctx context.Context, r reading, one *call, ttl, limit time.Duration, read func(context.Context) (listing, error)) {
+func (c *cache) read(ctx context.Context, r reading, one *call, ttl, limit time.Duration,
+	read func(context.Context) (listing, error)) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	started := time.Now()

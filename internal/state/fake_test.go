@@ -255,7 +255,8 @@ func managerOf(t *testing.T, b Backends, sources ...*Source) *Manager {
 }
 
 func sourceOf(mode Mode) *Source {
-	return &Source{Name: "things", Path: "/things", Mode: mode, Period: 5 * time.Millisecond, TTL: time.Minute, MaxObjects: 100, MaxBytes: 1 << 20, MaxStaleness: time.Minute}
+	return &Source{Name: "things", Path: "/things", Mode: mode, Period: 5 * time.Millisecond, TTL: time.Minute,
+		MaxObjects: 100, MaxBytes: 1 << 20, MaxStaleness: time.Minute}
 }
 
 // values are the values of the objects of a source, or why they are not known.

@@ -59,7 +59,8 @@ type failure struct{ err error }
 
 func newFeed(s *Source, backend func() Backend, o *Options) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &feed{source: *s, backend: backend, log: o.Log.With("path", s.Path), changed: o.Changed, read: o.Read, firstWait: o.RetryWait, tried: make(chan struct{}), stop: cancel}
+	f := &feed{source: *s, backend: backend, log: o.Log.With("path", s.Path), changed: o.Changed, read: o.Read,
+		firstWait: o.RetryWait, tried: make(chan struct{}), stop: cancel}
 	f.liveness.Store(&o.Liveness)
 	go f.run(ctx)
 	return f
@@ -70,8 +71,8 @@ func (f *feed) age(now time.Time) time.Duration {
 	return max(now.Sub(time.Unix(0, f.seen.Load())), 0)
 }
 
-// staleness is how old the collection counts as for policies: while it is watched it is known, since a watch that dies is
-// noticed in time.
+// staleness is how old the collection counts as for policies: while it is watched it is known, since a watch that dies
+// is noticed in time.
 func (f *feed) staleness(now time.Time) time.Duration {
 	if f.isWatched.Load() {
 		return 0

@@ -18,17 +18,21 @@ import (
 // what it holds.
 func FuzzWatch(f *testing.F) {
 	f.Add(`{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"b"}},{"metadata":{"name":"a"}}]}`,
-		`{"type":"ADDED","object":{"metadata":{"name":"c","resourceVersion":"2"}}}`+"\n"+`{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"3"}}}`)
+		`{"type":"ADDED","object":{"metadata":{"name":"c","resourceVersion":"2"}}}`+"\n"+
+			`{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"3"}}}`)
 	f.Add(`[{"a":1}]`, `{"type":"ERROR","object":{"code":410}}`)
 	f.Add(`{"items":null}`, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`+"\n\n{")
 	f.Add(`{"kind":"AList","apiVersion":"v1","items":[{},{},{"kind":"B"}]}`, strings.Repeat(`{"type":"MODIFIED","object":{"metadata":{"name":"x","namespace":"y","resourceVersion":"9"}}}`+"\n", 3))
 	f.Fuzz(func(t *testing.T, list, events string) {
-		fd := &feed{source: Source{Path: "/x", MaxObjects: 8, MaxBytes: 4096}, log: slog.New(slog.DiscardHandler), read: func(schema.GroupVersionKind) {}}
-		page, _, err := readPage([]byte(list), nil, schema.GroupVersionKind{}, bounds{fd.source.MaxObjects, fd.source.MaxBytes})
+		fd := &feed{source: Source{Path: "/x", MaxObjects: 8, MaxBytes: 4096}, log: slog.New(slog.DiscardHandler),
+			read: func(schema.GroupVersionKind) {}}
+		page, _, err := readPage([]byte(list), nil, schema.GroupVersionKind{},
+			bounds{fd.source.MaxObjects, fd.source.MaxBytes})
 		if err == nil {
 			fd.store.fill(page)
 		}
-		_, _ = fd.watch(context.Background(), streamed(events), "1", time.Second, Liveness{Grace: time.Minute}, func() {})
+		_, _ = fd.watch(context.Background(), streamed(events), "1", time.Second, Liveness{Grace: time.Minute},
+			func() {})
 		v := fd.store.view()
 		if v == nil {
 			return

@@ -31,12 +31,14 @@ type listing struct {
 }
 
 // list reads a whole collection, page by page. items and kind are as in a [Source].
-func list(ctx context.Context, b Backend, target string, items resource.FieldPath, kind schema.GroupVersionKind, most bounds) (listing, error) {
+func list(ctx context.Context, b Backend, target string, items resource.FieldPath, kind schema.GroupVersionKind,
+	most bounds) (listing, error) {
 	var all listing
 	next := b.API().firstPage(target)
 	for {
 		// A list is a little more than its objects.
-		answer, err := b.Send(ctx, Request{Method: http.MethodGet, Target: next, Limit: most.bytes - all.bytes + most.bytes/8 + 64<<10})
+		answer, err := b.Send(ctx, Request{Method: http.MethodGet, Target: next, Limit: most.bytes - all.bytes +
+			most.bytes/8 + 64<<10})
 		if err != nil {
 			return listing{}, err
 		}
@@ -69,7 +71,8 @@ func list(ctx context.Context, b Backend, target string, items resource.FieldPat
 
 // readPage reads a list, or a page of one, and the start of the next page. Its objects share a
 // document.
-func readPage(body []byte, items resource.FieldPath, kind schema.GroupVersionKind, most bounds) (page listing, more string, err error) {
+func readPage(body []byte, items resource.FieldPath, kind schema.GroupVersionKind,
+	most bounds) (page listing, more string, err error) {
 	d, err := document.Parse(body, limitsFor(len(body)))
 	if err != nil {
 		return page, "", errNotJSON

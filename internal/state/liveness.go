@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Liveness says how the death of a connection that carries a watch is noticed. Neither TCP nor a proxy on the way shows it:
-// they may keep a connection that carries nothing any more. So the backend itself has to be heard. A watch of a collection
-// in which nothing happens is silent, but the backend ends it when its time is over: a watch that has not ended by then is
-// dead. So the times of it together bound how old what is known can be.
+// Liveness says how the death of a connection that carries a watch is noticed. Neither TCP nor a proxy on the way shows
+// it: they may keep a connection that carries nothing any more. So the backend itself has to be heard. A watch of a
+// collection in which nothing happens is silent, but the backend ends it when its time is over: a watch that has not
+// ended by then is dead. So the times of it together bound how old what is known can be.
 type Liveness struct {
 	// Period is how long the backend is asked to keep a watch open at most, in whole seconds; 0 means 30 seconds.
 	Period time.Duration
@@ -31,7 +31,8 @@ func (l *Liveness) setDefaults() {
 	setDefault(&l.Open, defaultWatchOpen)
 }
 
-// of returns the liveness for a source beside those that it was for already. If its objects must not be old, a dead watch has to be noticed before they are.
+// of returns the liveness for a source beside those that it was for already. If its objects must not be old, a dead
+// watch has to be noticed before they are.
 func (l Liveness) of(s *Source) Liveness {
 	if s.MaxStaleness > 0 {
 		half := max(s.MaxStaleness/2, time.Second)

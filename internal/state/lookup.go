@@ -20,10 +20,12 @@ const (
 
 // Get reads an object that is kept for a short while; an invalid node if there is none. An object
 // that leaves them out is given the kind's apiVersion and kind.
-func (m *Manager) Get(ctx context.Context, b Backend, path string, kind schema.GroupVersionKind) (document.Node, error) {
-	found, err := m.cache.get(ctx, reading{b, path}, m.options.TTL, m.options.LookupTimeout, func(ctx context.Context) (listing, error) {
-		return get(ctx, b, path, kind)
-	})
+func (m *Manager) Get(ctx context.Context, b Backend, path string,
+	kind schema.GroupVersionKind) (document.Node, error) {
+	found, err := m.cache.get(ctx, reading{b, path}, m.options.TTL, m.options.LookupTimeout,
+		func(ctx context.Context) (listing, error) {
+			return get(ctx, b, path, kind)
+		})
 	if err != nil || len(found) == 0 {
 		return document.Node{}, err
 	}
@@ -54,9 +56,11 @@ func get(ctx context.Context, b Backend, path string, kind schema.GroupVersionKi
 
 // List reads the objects of a collection that the query selects; they are kept for a short while.
 // items and kind are as in a [Source]. It fails if there are more than 1,000, or more than 16 MiB.
-func (m *Manager) List(ctx context.Context, b Backend, path, query string, items resource.FieldPath, kind schema.GroupVersionKind) ([]document.Node, error) {
+func (m *Manager) List(ctx context.Context, b Backend, path, query string, items resource.FieldPath,
+	kind schema.GroupVersionKind) ([]document.Node, error) {
 	target := withQuery(path, query)
-	return m.cache.get(ctx, reading{b, target}, m.options.TTL, m.options.LookupTimeout, func(ctx context.Context) (listing, error) {
-		return list(ctx, b, target, items, kind, bounds{maxFound, maxFoundBytes})
-	})
+	return m.cache.get(ctx, reading{b, target}, m.options.TTL, m.options.LookupTimeout,
+		func(ctx context.Context) (listing, error) {
+			return list(ctx, b, target, items, kind, bounds{maxFound, maxFoundBytes})
+		})
 }

@@ -98,8 +98,8 @@ func (m *Manager) Reviews() *access.Reviews { return m.reviews }
 // OnChange sets Options.Changed. It must be called before Start.
 func (m *Manager) OnChange(f func(path string, err error)) { m.options.Changed = f }
 
-// Start begins to keep up to date what Apply asked for. If it has begun before, other backends are read from now on: the
-// collections whose backend is another one are listed anew.
+// Start begins to keep up to date what Apply asked for. If it has begun before, other backends are read from now on:
+// the collections whose backend is another one are listed anew.
 func (m *Manager) Start(b Backends) {
 	m.mu.Lock()
 	before := m.backends
@@ -212,8 +212,8 @@ func (m *Manager) Ages() map[string]time.Duration {
 	return all
 }
 
-// Overdue returns which collections that are watched, or were, have not been known to be right for longer than it takes to
-// notice that a connection is dead; nil if there is none.
+// Overdue returns which collections that are watched, or were, have not been known to be right for longer than it takes
+// to notice that a connection is dead; nil if there is none.
 func (m *Manager) Overdue() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -221,8 +221,10 @@ func (m *Manager) Overdue() error {
 	now := time.Now()
 	for _, f := range m.feeds {
 		live := f.liveness.Load()
-		if age := f.age(now); f.source.Mode == Watch && f.seen.Load() != 0 && age > live.Period+live.Grace+live.Grace/2 {
-			all = append(all, fmt.Sprintf("'%s' was last known to be right %d seconds ago", f.source.Path, int64(age.Seconds())))
+		if age := f.age(now); f.source.Mode == Watch && f.seen.Load() != 0 && age > live.Period+live.Grace+
+			live.Grace/2 {
+			all = append(all, fmt.Sprintf("'%s' was last known to be right %d seconds ago", f.source.Path,
+				int64(age.Seconds())))
 		}
 	}
 	if all == nil {
@@ -260,7 +262,8 @@ func (m *Manager) Activities() []Activity {
 		if f.seen.Load() == 0 {
 			continue
 		}
-		one := Activity{Kind: f.source.Kind.Kind, Events: f.events.Load(), Lists: f.lists.Load(), Silences: f.silences.Load(), Age: f.age(now)}
+		one := Activity{Kind: f.source.Kind.Kind, Events: f.events.Load(), Lists: f.lists.Load(),
+			Silences: f.silences.Load(), Age: f.age(now)}
 		if at := f.lastEvent.Load(); at != 0 {
 			one.LastEvent = time.Unix(0, at)
 		}
@@ -363,9 +366,10 @@ func (m *Manager) onDemand(ctx context.Context, s *Source, namespace string) ([]
 		return nil, s.unknown("cannot be read", errNoNamespace)
 	}
 	target := s.target(url.PathEscape(namespace))
-	found, err := m.cache.get(ctx, reading{b, target}, s.TTL, m.options.LookupTimeout, func(ctx context.Context) (listing, error) {
-		return list(ctx, b, target, s.Items, s.Kind, bounds{s.MaxObjects, s.MaxBytes})
-	})
+	found, err := m.cache.get(ctx, reading{b, target}, s.TTL, m.options.LookupTimeout,
+		func(ctx context.Context) (listing, error) {
+			return list(ctx, b, target, s.Items, s.Kind, bounds{s.MaxObjects, s.MaxBytes})
+		})
 	if err != nil {
 		return nil, s.unknown("cannot be read", err)
 	}

@@ -87,7 +87,8 @@ func (s *Source) key() key {
 // Covers reports whether the source has every object of the kind in the namespace, so
 // that what is not among them does not exist.
 func (s *Source) Covers(kind schema.GroupVersionKind, namespace string) bool {
-	return s.Kind == kind && s.Query == "" && !strings.Contains(s.Path, requestNamespace) && (s.Namespace == "" || s.Namespace == namespace)
+	return s.Kind == kind && s.Query == "" && !strings.Contains(s.Path, requestNamespace) &&
+		(s.Namespace == "" || s.Namespace == namespace)
 }
 
 // target is the path and query that a request for the whole collection has.

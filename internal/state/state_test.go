@@ -89,7 +89,8 @@ func TestRelist(t *testing.T) {
 	}
 }
 
-// TestOutage: what was known stays known for as long as the source allows, and comes up to date when the backend is back.
+// TestOutage: what was known stays known for as long as the source allows, and comes up to date when the backend is
+// back.
 func TestOutage(t *testing.T) {
 	s := newServer()
 	s.set("a", "1")
@@ -123,18 +124,24 @@ func TestBeforeTheFirstReading(t *testing.T) {
 		break_ func(*server)
 		want   string
 	}{
-		{"down", func(s *server) { s.break_(errors.New("the backend cannot be reached")) }, "the state 'things' has not been read yet: the backend cannot be reached"},
-		{"forbidden", func(s *server) { s.code = 403 }, "the state 'things' has not been read yet: the backend answered 403 Forbidden"},
-		{"absent", func(s *server) { s.code = 404 }, "the state 'things' has not been read yet: the backend answered 404 Not Found"},
-		{"not JSON", func(s *server) { s.raw = "<html>" }, "the state 'things' has not been read yet: the backend's answer cannot be read"},
-		{"no list", func(s *server) { s.raw = `{"kind":"Thing"}` }, "the state 'things' has not been read yet: the backend's answer cannot be read"},
+		{"down", func(s *server) { s.break_(errors.New("the backend cannot be reached")) },
+			"the state 'things' has not been read yet: the backend cannot be reached"},
+		{"forbidden", func(s *server) { s.code = 403 },
+			"the state 'things' has not been read yet: the backend answered 403 Forbidden"},
+		{"absent", func(s *server) { s.code = 404 },
+			"the state 'things' has not been read yet: the backend answered 404 Not Found"},
+		{"not JSON", func(s *server) { s.raw = "<html>" },
+			"the state 'things' has not been read yet: the backend's answer cannot be read"},
+		{"no list", func(s *server) { s.raw = `{"kind":"Thing"}` },
+			"the state 'things' has not been read yet: the backend's answer cannot be read"},
 		{"nothing to watch from", func(s *server) { s.raw = `{"items":[]}` }, ""},
 		{"too many", func(s *server) {
 			for i := range 101 {
 				s.set(fmt.Sprint(i), "x")
 			}
 		}, "the state 'things' has not been read yet: there is more of it than the gateway may keep"},
-		{"too large", func(s *server) { s.set("a", strings.Repeat("x", 1<<20)) }, "the state 'things' has not been read yet: too large to be read whole"},
+		{"too large", func(s *server) { s.set("a", strings.Repeat("x", 1<<20)) },
+			"the state 'things' has not been read yet: too large to be read whole"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer()
@@ -244,7 +251,8 @@ func TestForms(t *testing.T) {
 		{`{"items":null}`, nil, ""},
 		{`{"data":{"all":[{"value":"1"}]}}`, []string{"data", "all"}, "1"},
 		{`[{"value":"1"}]`, []string{}, "1"},
-		{`{"data":{}}`, []string{"data", "all"}, "the state 'things' cannot be read: the backend's answer cannot be read"},
+		{`{"data":{}}`, []string{"data", "all"},
+			"the state 'things' cannot be read: the backend's answer cannot be read"},
 		{`{"data":[1,1]`, nil, "the state 'things' cannot be read: the backend's answer cannot be read"},
 	} {
 		s := newServer()
@@ -322,7 +330,8 @@ func TestGet(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
 	for range 3 {
 		object, err := m.Get(context.Background(), s, "/things/a", kind)
-		if err != nil || value(object) != "1" || text(object, "kind") != "Thing" || text(object, "apiVersion") != "example.com/v1" {
+		if err != nil || value(object) != "1" || text(object, "kind") != "Thing" ||
+			text(object, "apiVersion") != "example.com/v1" {
 			t.Fatalf("a is %v, %v", object, err)
 		}
 		if object, err := m.Get(context.Background(), s, "/things/b", kind); err != nil || object.Valid() {
@@ -366,7 +375,8 @@ func TestCacheIsBounded(t *testing.T) {
 	s.raw = fmt.Sprintf(`{"value":%q}`, strings.Repeat("x", 100<<10))
 	m := managerOf(t, s)
 	for i := range 800 {
-		if _, err := m.Get(context.Background(), s, fmt.Sprintf("/things/%d", i), schema.GroupVersionKind{}); err != nil {
+		if _, err := m.Get(context.Background(), s, fmt.Sprintf("/things/%d", i),
+			schema.GroupVersionKind{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -82,7 +82,8 @@ func (v *view) sort() {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(v.keys[a], v.keys[b]) })
-	sorted := view{keys: make([]string, len(order)), objects: make([]document.Node, len(order)), sizes: make([]int, len(order))}
+	sorted := view{keys: make([]string, len(order)), objects: make([]document.Node, len(order)),
+		sizes: make([]int, len(order))}
 	for to, from := range order {
 		sorted.keys[to], sorted.objects[to], sorted.sizes[to] = v.keys[from], v.objects[from], v.sizes[from]
 	}
@@ -134,7 +135,8 @@ func (s *store) remove(o document.Node) {
 // own makes the collection changeable; s.mu is held.
 func (s *store) own() {
 	if s.shared {
-		s.now = view{keys: slices.Clone(s.now.keys), objects: slices.Clone(s.now.objects), sizes: slices.Clone(s.now.sizes)}
+		s.now = view{keys: slices.Clone(s.now.keys), objects: slices.Clone(s.now.objects),
+			sizes: slices.Clone(s.now.sizes)}
 		s.shared = false
 	}
 	s.published.Store(nil)

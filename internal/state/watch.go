@@ -25,9 +25,11 @@ const maxEvent = 16 << 20
 
 // watch follows the changes of the collection from a version, until the backend ends the stream, and returns how far it
 // came. The backend is asked to end it after a time. opened is called when it has begun.
-func (f *feed) watch(ctx context.Context, b Backend, from string, asked time.Duration, live Liveness, opened func()) (version string, err error) {
-	target := withQuery(f.source.target(""), fmt.Sprintf("watch=true&allowWatchBookmarks=true&timeoutSeconds=%d&resourceVersion=%s",
-		int(asked.Seconds()), url.QueryEscape(from)))
+func (f *feed) watch(ctx context.Context, b Backend, from string, asked time.Duration, live Liveness,
+	opened func()) (version string, err error) {
+	target := withQuery(f.source.target(""),
+		fmt.Sprintf("watch=true&allowWatchBookmarks=true&timeoutSeconds=%d&resourceVersion=%s",
+			int(asked.Seconds()), url.QueryEscape(from)))
 	parent := ctx
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
@@ -109,7 +111,8 @@ func (f *feed) apply(event []byte) (version string, err error) {
 	version = text(metadata, "resourceVersion")
 	switch text(d.Root(), "type") {
 	case "ADDED", "MODIFIED":
-		if objects, bytes := f.store.put(object, len(object.Raw())); objects > f.source.MaxObjects || bytes > f.source.MaxBytes {
+		if objects, bytes := f.store.put(object, len(object.Raw())); objects > f.source.MaxObjects ||
+			bytes > f.source.MaxBytes {
 			return "", errTooMany
 		}
 		f.read(f.source.Kind)

@@ -31,8 +31,8 @@ func (r *AccessRule) Name() string {
 // whoMayNot finds the name of a user in the words of kube-apiserver.
 var whoMayNot = regexp.MustCompile(`\bUser "([^"]+)" cannot `)
 
-// AccountMayNot is 403 for a client whose request depends on what the gateway's own account may not ask the upstream for. It
-// names the rule that the account lacks, and the account if the upstream's refusal does.
+// AccountMayNot is 403 for a client whose request depends on what the gateway's own account may not ask the upstream
+// for. It names the rule that the account lacks, and the account if the upstream's refusal does.
 func AccountMayNot(gr schema.GroupResource, name string, rule *AccessRule, upstream, refusal string) *Error {
 	return Forbidden(gr, name, AccountLacks(rule, upstream, refusal))
 }

@@ -15,9 +15,11 @@ func TestFromBackend(t *testing.T) {
 		answer ErrorResponse
 		want   string
 	}{
-		{"plain text 404 of an object", ErrorResponse{Code: 404, ContentType: "text/plain; charset=utf-8", Body: []byte("404 page not found\n"), Resource: orders, Name: "o1", Verb: "get"},
+		{"plain text 404 of an object", ErrorResponse{Code: 404, ContentType: "text/plain; charset=utf-8",
+			Body: []byte("404 page not found\n"), Resource: orders, Name: "o1", Verb: "get"},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"orders.shop.example.com \"o1\" not found","reason":"NotFound","details":{"name":"o1","group":"shop.example.com","kind":"orders","causes":[{"reason":"UnexpectedServerResponse","message":"404 page not found"}]},"code":404}`},
-		{"plain text 400", ErrorResponse{Code: 400, ContentType: "text/plain", Body: []byte("quantity\r\n must\x00\x07 be 1"[:12])},
+		{"plain text 400", ErrorResponse{Code: 400, ContentType: "text/plain",
+			Body: []byte("quantity\r\n must\x00\x07 be 1"[:12])},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"quantity m","reason":"BadRequest","details":{"causes":[{"reason":"UnexpectedServerResponse","message":"quantity m"}]},"code":400}`},
 		{"HTML 502", ErrorResponse{Code: 502, ContentType: "text/html", Body: []byte("<html>\n<head><TITLE>502 Bad Gateway &amp; co</TITLE></head><body>secret</body>")},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"502 Bad Gateway \u0026 co","reason":"InternalError","details":{"causes":[{"reason":"UnexpectedServerResponse","message":"502 Bad Gateway \u0026 co"}]},"code":502}`},
@@ -25,11 +27,15 @@ func TestFromBackend(t *testing.T) {
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the backend answered 502 Bad Gateway","reason":"InternalError","details":{},"code":502}`},
 		{"empty 410", ErrorResponse{Code: 410},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the backend answered 410 Gone","reason":"Gone","details":{},"code":410}`},
-		{"problem+json 422", ErrorResponse{Code: 422, ContentType: "application/problem+json", Body: []byte(`{"title":"Invalid","detail":"size is wrong"}`)},
+		{"problem+json 422", ErrorResponse{Code: 422, ContentType: "application/problem+json",
+			Body: []byte(`{"title":"Invalid","detail":"size is wrong"}`)},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"size is wrong","reason":"Invalid","details":{"causes":[{"reason":"UnexpectedServerResponse","message":"size is wrong"}]},"code":422}`},
-		{"JSON with error object", ErrorResponse{Code: 403, ContentType: "application/json", Body: []byte(`{"error":{"code":7,"message":"not yours"}}`)},
+		{"JSON with error object",
+			ErrorResponse{Code: 403, ContentType: "application/json",
+				Body: []byte(`{"error":{"code":7,"message":"not yours"}}`)},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"not yours","reason":"Forbidden","details":{"causes":[{"reason":"UnexpectedServerResponse","message":"not yours"}]},"code":403}`},
-		{"JSON without a message", ErrorResponse{Code: 500, ContentType: "application/json", Body: []byte(`{"oops":[1]}`)},
+		{"JSON without a message",
+			ErrorResponse{Code: 500, ContentType: "application/json", Body: []byte(`{"oops":[1]}`)},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the backend answered 500 Internal Server Error","reason":"InternalError","details":{},"code":500}`},
 		{"binary", ErrorResponse{Code: 500, ContentType: "text/plain", Body: []byte("\x00\x01")},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the backend answered 500 Internal Server Error","reason":"InternalError","details":{},"code":500}`},
@@ -41,7 +47,8 @@ func TestFromBackend(t *testing.T) {
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Operation cannot be fulfilled on orders.shop.example.com \"o1\": the object has been modified; please apply your changes to the latest version and try again","reason":"Conflict","details":{"name":"o1","group":"shop.example.com","kind":"orders"},"code":409}`},
 		{"Retry-After in seconds", ErrorResponse{Code: 503, RetryAfter: " 17 "},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the backend answered 503 Service Unavailable","reason":"ServiceUnavailable","details":{"retryAfterSeconds":17},"code":503}`},
-		{"Retry-After as a date, rounded up", ErrorResponse{Code: 429, RetryAfter: "Sun, 01 Mar 2026 12:00:09 GMT", Now: now},
+		{"Retry-After as a date, rounded up", ErrorResponse{Code: 429, RetryAfter: "Sun, 01 Mar 2026 12:00:09 GMT",
+			Now: now},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the backend answered 429 Too Many Requests","reason":"TooManyRequests","details":{"retryAfterSeconds":9},"code":429}`},
 		{"Retry-After in the past", ErrorResponse{Code: 503, RetryAfter: "Sun, 01 Mar 2026 11:00:00 GMT", Now: now},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the backend answered 503 Service Unavailable","reason":"ServiceUnavailable","details":{"retryAfterSeconds":1},"code":503}`},
@@ -85,12 +92,14 @@ func FuzzFromBackend(f *testing.F) {
 	f.Add(500, "text/html", "1", []byte("<title>x</title>"))
 	f.Add(404, "application/json", "Sun, 01 Mar 2026 11:00:00 GMT", []byte(`{"error":"\ud800"}`))
 	f.Fuzz(func(t *testing.T, code int, contentType, retry string, body []byte) {
-		s := FromBackend(ErrorResponse{Code: code, ContentType: contentType, RetryAfter: retry, Body: body, Now: time.Unix(0, 0)}).ErrStatus
+		s := FromBackend(ErrorResponse{Code: code, ContentType: contentType, RetryAfter: retry, Body: body,
+			Now: time.Unix(0, 0)}).ErrStatus
 		out := AppendJSON(nil, &s)
 		if !json.Valid(out) || s.Code < 400 || s.Code > 599 || s.Status != "Failure" {
 			t.Fatalf("got %s", out)
 		}
-		if !IsStatus(body) && (s.Reason == "" || strings.TrimSpace(s.Message) == "" || len(s.Message) > maxBackendText+64) {
+		if !IsStatus(body) && (s.Reason == "" || strings.TrimSpace(s.Message) == "" || len(s.Message) > maxBackendText+
+			64) {
 			t.Fatalf("got %s", out)
 		}
 	})

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// WithoutValue returns the message of a cause without the value that is wrong: 'must be a number' of 'Invalid value: "x":
-// must be a number'. If there is only the value, or its end is not known, it returns a general message:
+// WithoutValue returns the message of a cause without the value that is wrong: 'must be a number' of 'Invalid value:
+// "x": must be a number'. If there is only the value, or its end is not known, it returns a general message:
 // 'Invalid value'.
 func WithoutValue(c *metav1.StatusCause) string {
 	kind := field.ErrorType(c.Type).String()
@@ -34,7 +34,8 @@ func WithoutValue(c *metav1.StatusCause) string {
 // showsValue reports whether messages of a type have the value, if there is one.
 func showsValue(t field.ErrorType) bool {
 	switch t {
-	case field.ErrorTypeRequired, field.ErrorTypeForbidden, field.ErrorTypeTooLong, field.ErrorTypeTooShort, field.ErrorTypeInternal:
+	case field.ErrorTypeRequired, field.ErrorTypeForbidden, field.ErrorTypeTooLong, field.ErrorTypeTooShort,
+		field.ErrorTypeInternal:
 		return false
 	}
 	return true

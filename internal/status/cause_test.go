@@ -33,7 +33,8 @@ func TestWithoutValue(t *testing.T) {
 		{field.Forbidden(at, "must not be set"), "must not be set"},
 		{field.TooLong(at, "x", 3), "may not be more than 3 bytes"},
 		{field.TooMany(at, 5, 3), "must have at most 3 items"},
-		{field.Invalid(at, strings.Repeat("k", 5000), "must be short"), "Invalid value"}, // the end of the value is not shown
+		// the end of the value is not shown
+		{field.Invalid(at, strings.Repeat("k", 5000), "must be short"), "Invalid value"},
 	} {
 		cause := Cause(c.err)
 		if got := WithoutValue(&cause); got != c.want {

@@ -158,7 +158,8 @@ func distinct(denials []Denial) (kept []*Denial, more string) {
 	kept = make([]*Denial, 0, min(len(denials), MaxCauses))
 	for i := range denials {
 		d := &denials[i]
-		if d.Webhook == "" && slices.ContainsFunc(kept, func(k *Denial) bool { return k.Cause.Message == d.Cause.Message && k.Cause.Field == d.Cause.Field }) {
+		if d.Webhook == "" && slices.ContainsFunc(kept,
+			func(k *Denial) bool { return k.Cause.Message == d.Cause.Message && k.Cause.Field == d.Cause.Field }) {
 			continue
 		}
 		if len(kept) == MaxCauses {

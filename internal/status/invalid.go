@@ -22,7 +22,8 @@ const MaxCauses = 100
 // counts failures that the caller found and did not keep. Of a long name only the beginning is
 // shown: it may come from a client, which can fill a whole body with it.
 func Invalid(gk schema.GroupKind, name string, failures field.ErrorList, more int) *Error {
-	return invalidObject(gk, name, fmt.Sprintf("%s %q", short(gk), quote.ClipDots(name, quote.MaxCause)), failures, more)
+	return invalidObject(gk, name, fmt.Sprintf("%s %q", short(gk), quote.ClipDots(name, quote.MaxCause)), failures,
+		more)
 }
 
 // InvalidNameless is [Invalid] for an object that has no name yet, in a sentence that leaves the name out: an
@@ -44,7 +45,8 @@ func short(gk schema.GroupKind) string {
 
 // invalidObject is 422 about a subject, which the name is part of.
 func invalidObject(gk schema.GroupKind, name, subject string, failures field.ErrorList, more int) *Error {
-	gk.Kind, gk.Group, name = quote.ClipDots(gk.Kind, quote.MaxCause), quote.ClipDots(gk.Group, quote.MaxCause), quote.ClipDots(name, quote.MaxCause)
+	gk.Kind, gk.Group, name = quote.ClipDots(gk.Kind, quote.MaxCause), quote.ClipDots(gk.Group, quote.MaxCause),
+		quote.ClipDots(name, quote.MaxCause)
 	causes := make([]metav1.StatusCause, 0, min(len(failures), MaxCauses+1))
 	texts := make([]string, 0, cap(causes))
 	seen := make(map[string]struct{}, cap(causes))
@@ -79,7 +81,8 @@ func invalidObject(gk schema.GroupKind, name, subject string, failures field.Err
 	return e
 }
 
-// Detail adds causes to the answer that say more about what its message says: which field is wrong, and which items are.
+// Detail adds causes to the answer that say more about what its message says: which field is wrong, and which items
+// are.
 func Detail(e *Error, details field.ErrorList) *Error {
 	d := e.ErrStatus.Details
 	for _, f := range details {
@@ -90,8 +93,8 @@ func Detail(e *Error, details field.ErrorList) *Error {
 	return e
 }
 
-// Cause is one failure as a cause: reason, message (the failure's text without its path) and field. Of a long value only the
-// beginning is shown, and all of what is said about it.
+// Cause is one failure as a cause: reason, message (the failure's text without its path) and field. Of a long value
+// only the beginning is shown, and all of what is said about it.
 func Cause(f *field.Error) metav1.StatusCause {
 	body := f.ErrorBody()
 	if len(body) > quote.MaxCause {
@@ -115,8 +118,8 @@ func List(texts []string) string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// InItem returns the error of a step that saw one item of a body alone, as one about the body: the message and the fields
-// name the item, such as '[3]'.
+// InItem returns the error of a step that saw one item of a body alone, as one about the body: the message and the
+// fields name the item, such as '[3]'.
 func InItem(err error, item string) error {
 	var e *Error
 	if !errors.As(err, &e) {

@@ -25,16 +25,21 @@ func TestAppendJSONAgainstEncodingJSON(t *testing.T) {
 	for _, s := range []metav1.Status{
 		{TypeMeta: typeMeta},
 		{TypeMeta: typeMeta, Details: &metav1.StatusDetails{}},
-		{TypeMeta: typeMeta, Status: "Failure", Message: "a \"b\" <c> & \u2028 \x01\b\f\n\r\t\\ ä \xff é", Reason: "Expired", Code: 410,
-			ListMeta: metav1.ListMeta{ResourceVersion: "12", Continue: "abc", RemainingItemCount: &seven, ShardInfo: &metav1.ShardInfo{Selector: "s"}}},
-		{TypeMeta: typeMeta, Status: "Failure", Code: 422, Details: &metav1.StatusDetails{Name: "o1", Group: "g", Kind: "K", UID: "u", RetryAfterSeconds: 3,
-			Causes: []metav1.StatusCause{{}, {Type: "FieldValueInvalid", Message: "m", Field: "spec.a"}, {Message: "only"}}}},
+		{TypeMeta: typeMeta, Status: "Failure", Message: "a \"b\" <c> & \u2028 \x01\b\f\n\r\t\\ ä \xff é",
+			Reason: "Expired", Code: 410,
+			ListMeta: metav1.ListMeta{ResourceVersion: "12", Continue: "abc", RemainingItemCount: &seven,
+				ShardInfo: &metav1.ShardInfo{Selector: "s"}}},
+		{TypeMeta: typeMeta, Status: "Failure", Code: 422,
+			Details: &metav1.StatusDetails{Name: "o1", Group: "g", Kind: "K", UID: "u", RetryAfterSeconds: 3,
+				Causes: []metav1.StatusCause{{}, {Type: "FieldValueInvalid", Message: "m", Field: "spec.a"},
+					{Message: "only"}}}},
 	} {
 		if got, want := AppendJSON(nil, &s), mustMarshal(t, s); !bytes.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	}
-	if got, want := string(AppendJSON([]byte("x"), &metav1.Status{})), `x{"kind":"Status","apiVersion":"v1","metadata":{}}`; got != want {
+	if got, want := string(AppendJSON([]byte("x"), &metav1.Status{})),
+		`x{"kind":"Status","apiVersion":"v1","metadata":{}}`; got != want {
 		t.Errorf("empty Status: got %s, want %s", got, want)
 	}
 }
@@ -43,8 +48,10 @@ func FuzzAppendJSON(f *testing.F) {
 	f.Add("message", "reason", "name", "field", int32(400), int32(1))
 	f.Add("\u2028\xff<>&\x7f", "", "\"", "\\", int32(0), int32(-1))
 	f.Fuzz(func(t *testing.T, message, reason, name, fieldPath string, code, retry int32) {
-		s := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: message,
-			Reason: metav1.StatusReason(reason), Code: code, Details: &metav1.StatusDetails{Name: name, UID: types.UID(reason), RetryAfterSeconds: retry,
+		s := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+			Message: message,
+			Reason:  metav1.StatusReason(reason), Code: code,
+			Details: &metav1.StatusDetails{Name: name, UID: types.UID(reason), RetryAfterSeconds: retry,
 				Causes: []metav1.StatusCause{{Message: message, Field: fieldPath}}}}
 		if got, want := AppendJSON(nil, &s), mustMarshal(t, s); !bytes.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -19,7 +19,8 @@ func MayNot(user string, about authorizer.Attributes, reason string) *Error {
 	if reason != "" {
 		why += ": " + reason
 	}
-	return Forbidden(schema.GroupResource{Group: about.GetAPIGroup(), Resource: about.GetResource()}, about.GetName(), why)
+	return Forbidden(schema.GroupResource{Group: about.GetAPIGroup(), Resource: about.GetResource()}, about.GetName(),
+		why)
 }
 
 // sanitizer keeps what clients write from looking like HTML.

@@ -13,9 +13,11 @@ import (
 func TestMayNot(t *testing.T) {
 	for _, about := range []authorizer.AttributesRecord{
 		{ResourceRequest: true, Verb: "create", APIGroup: "apps", Resource: "deployments", Namespace: "team-a"},
-		{ResourceRequest: true, Verb: "update", APIGroup: "apps", Resource: "deployments", Subresource: "scale", Namespace: "team-a", Name: "web"},
+		{ResourceRequest: true, Verb: "update", APIGroup: "apps", Resource: "deployments", Subresource: "scale",
+			Namespace: "team-a", Name: "web"},
 		{ResourceRequest: true, Verb: "delete", Resource: "namespaces", Namespace: "team-a", Name: "team-a"},
-		{ResourceRequest: true, Verb: "deletecollection", APIGroup: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+		{ResourceRequest: true, Verb: "deletecollection", APIGroup: "rbac.authorization.k8s.io",
+			Resource: "clusterroles"},
 		{ResourceRequest: true, Verb: "create", Resource: "pods", Subresource: "exec", Namespace: "a&b", Name: "<p>"},
 		{Verb: "post", Path: "/metrics?<>"},
 	} {

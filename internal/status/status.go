@@ -88,7 +88,8 @@ func AlreadyExists(gr schema.GroupResource, name string) *Error {
 	return of(apierrors.NewAlreadyExists(gr, name))
 }
 
-// GenerateNameConflict is 409 for a generateName whose every try was taken; after the seconds fresh names are tried (META-3).
+// GenerateNameConflict is 409 for a generateName whose every try was taken; after the seconds fresh names are tried
+// (META-3).
 func GenerateNameConflict(gr schema.GroupResource, name string, seconds int) *Error {
 	return of(apierrors.NewGenerateNameConflict(gr, name, seconds))
 }
@@ -115,7 +116,8 @@ func Expired(format string, args ...any) *Error {
 
 // RequestEntityTooLarge is 413 for a body, or a count inside one, over its limit.
 func RequestEntityTooLarge(format string, args ...any) *Error {
-	return failure(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, fmt.Sprintf(format, args...))
+	return failure(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge,
+		fmt.Sprintf(format, args...))
 }
 
 // UnsupportedMediaType is 415 in Kubernetes' sentence, with the media types that are read here.
@@ -149,7 +151,8 @@ func Internal(format string, args ...any) *Error {
 	return of(apierrors.NewInternalError(fmt.Errorf(format, args...)))
 }
 
-// BadGateway is 502 with the reason InternalError, as Kubernetes' own clients name any answer over 500 that they cannot read.
+// BadGateway is 502 with the reason InternalError, as Kubernetes' own clients name any answer over 500 that they cannot
+// read.
 func BadGateway(message string) *Error {
 	return failure(http.StatusBadGateway, metav1.StatusReasonInternalError, message)
 }
@@ -164,8 +167,8 @@ func Timeout(message string, seconds int) *Error {
 	return retry(failure(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, message), seconds)
 }
 
-// ClientClosedRequest is the code of a request whose client has left before it was answered, as nginx has it. No client gets
-// it but one that has closed only its own end of the connection.
+// ClientClosedRequest is the code of a request whose client has left before it was answered, as nginx has it. No client
+// gets it but one that has closed only its own end of the connection.
 const ClientClosedRequest = 499
 
 // reasonClientLeft is the reason of ClientClosedRequest, for which the conventions name none.
@@ -173,7 +176,8 @@ const reasonClientLeft metav1.StatusReason = "ClientClosedRequest"
 
 // ClientLeft is 499.
 func ClientLeft() *Error {
-	return failure(ClientClosedRequest, reasonClientLeft, "the client closed the connection, or its end of it, before the answer")
+	return failure(ClientClosedRequest, reasonClientLeft,
+		"the client closed the connection, or its end of it, before the answer")
 }
 
 // Coded is an error whose code has no constructor of its own, such as 408 or 505; the reason follows the code.
@@ -181,8 +185,9 @@ func Coded(code int, message string) *Error {
 	return failure(code, ReasonOf(code), message)
 }
 
-// ReasonOf gives the reason that belongs to an HTTP code (ERR-2). Codes for which the conventions name none get the reason
-// with the same advice to the client: BadRequest (fix the request) for 4xx, 501 and 505, and InternalError for other 5xx.
+// ReasonOf gives the reason that belongs to an HTTP code (ERR-2). Codes for which the conventions name none get the
+// reason with the same advice to the client: BadRequest (fix the request) for 4xx, 501 and 505, and InternalError for
+// other 5xx.
 func ReasonOf(code int) metav1.StatusReason {
 	switch code {
 	case http.StatusUnauthorized:
@@ -234,8 +239,8 @@ func Deleted(gr schema.GroupResource, name string, uid types.UID) *metav1.Status
 	}
 }
 
-// From gives the Status of an error, which must not be nil. Errors that carry a Status keep it, wrapped ones too, and a deadline
-// becomes 504. Any other error becomes a 500 that does not show its text, which may name internals.
+// From gives the Status of an error, which must not be nil. Errors that carry a Status keep it, wrapped ones too, and a
+// deadline becomes 504. Any other error becomes a 500 that does not show its text, which may name internals.
 func From(err error) *Error {
 	if e, is := errors.AsType[*Error](err); is {
 		return e

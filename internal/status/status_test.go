@@ -79,10 +79,12 @@ func TestFrom(t *testing.T) {
 	if got := From(fmt.Errorf("while reading: %w", own)); got != own {
 		t.Errorf("wrapped Status: got %v", got)
 	}
-	if got := From(foreign{errors.New("x")}); got.ErrStatus.Code != 410 || got.ErrStatus.Kind != "Status" || got.ErrStatus.Message != "foreign" {
+	if got := From(foreign{errors.New("x")}); got.ErrStatus.Code != 410 || got.ErrStatus.Kind != "Status" ||
+		got.ErrStatus.Message != "foreign" {
 		t.Errorf("another type with a Status: got %+v", got.ErrStatus)
 	}
-	if got := From(fmt.Errorf("reading: %w", context.DeadlineExceeded)); got.ErrStatus.Code != 504 || got.ErrStatus.Details.RetryAfterSeconds != 1 {
+	if got := From(fmt.Errorf("reading: %w", context.DeadlineExceeded)); got.ErrStatus.Code != 504 ||
+		got.ErrStatus.Details.RetryAfterSeconds != 1 {
 		t.Errorf("deadline: got %+v", got.ErrStatus)
 	}
 	// ERR-7: what is not a Status is not shown.
@@ -120,7 +122,8 @@ func TestInvalidDeduplicatesAndCounts(t *testing.T) {
 	gk := schema.GroupKind{Kind: "Order"}
 	one := field.Invalid(field.NewPath("a"), "x", "must be b")
 	twice := Invalid(gk, "o1", field.ErrorList{one, one}, 0).ErrStatus
-	if want := `Order "o1" is invalid: a: Invalid value: "x": must be b`; twice.Message != want || len(twice.Details.Causes) != 1 {
+	if want := `Order "o1" is invalid: a: Invalid value: "x": must be b`; twice.Message != want ||
+		len(twice.Details.Causes) != 1 {
 		t.Errorf("got %q with %d causes, want %q with 1", twice.Message, len(twice.Details.Causes), want)
 	}
 
@@ -129,7 +132,8 @@ func TestInvalidDeduplicatesAndCounts(t *testing.T) {
 		many = append(many, field.Required(field.NewPath("items").Index(i), ""))
 	}
 	s := Invalid(gk, "o1", many, 7).ErrStatus
-	if len(s.Details.Causes) != MaxCauses+1 || !strings.HasSuffix(s.Message, "items[99]: Required value, and 37 more]") {
+	if len(s.Details.Causes) != MaxCauses+1 ||
+		!strings.HasSuffix(s.Message, "items[99]: Required value, and 37 more]") {
 		t.Errorf("got %d causes and the message ends in %q", len(s.Details.Causes), s.Message[len(s.Message)-60:])
 	}
 	if last := s.Details.Causes[MaxCauses]; last.Message != "and 37 more" || last.Field != "" {
@@ -140,7 +144,8 @@ func TestInvalidDeduplicatesAndCounts(t *testing.T) {
 func TestCauseBoundsValues(t *testing.T) {
 	long := strings.Repeat("ä", 3<<20)
 	got := Cause(field.Invalid(field.NewPath("a"), long, "must be short"))
-	if len(got.Message) > 2*quote.MaxCause || !strings.HasSuffix(got.Message, "ä...: must be short") || !strings.HasPrefix(got.Message, `Invalid value: "ää`) {
+	if len(got.Message) > 2*quote.MaxCause || !strings.HasSuffix(got.Message, "ä...: must be short") ||
+		!strings.HasPrefix(got.Message, `Invalid value: "ää`) {
 		t.Errorf("got %d bytes: %.40q … %q", len(got.Message), got.Message, got.Message[len(got.Message)-30:])
 	}
 	detail := Cause(field.Forbidden(field.NewPath("a"), long))
@@ -151,10 +156,13 @@ func TestCauseBoundsValues(t *testing.T) {
 
 func TestReasonOf(t *testing.T) {
 	want := map[int]metav1.StatusReason{
-		200: "", 307: "", 400: "BadRequest", 401: "Unauthorized", 402: "BadRequest", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
-		406: "NotAcceptable", 408: "Timeout", 409: "Conflict", 410: "Gone", 412: "Conflict", 413: "RequestEntityTooLarge", 414: "BadRequest",
+		200: "", 307: "", 400: "BadRequest", 401: "Unauthorized", 402: "BadRequest", 403: "Forbidden", 404: "NotFound",
+		405: "MethodNotAllowed",
+		406: "NotAcceptable", 408: "Timeout", 409: "Conflict", 410: "Gone", 412: "Conflict",
+		413: "RequestEntityTooLarge", 414: "BadRequest",
 		415: "UnsupportedMediaType", 417: "BadRequest", 422: "Invalid", 429: "TooManyRequests", 431: "BadRequest",
-		500: "InternalError", 501: "BadRequest", 502: "InternalError", 503: "ServiceUnavailable", 504: "Timeout", 505: "BadRequest", 507: "InternalError",
+		500: "InternalError", 501: "BadRequest", 502: "InternalError", 503: "ServiceUnavailable", 504: "Timeout",
+		505: "BadRequest", 507: "InternalError",
 	}
 	for code, reason := range want {
 		if got := ReasonOf(code); got != reason {
@@ -165,8 +173,10 @@ func TestReasonOf(t *testing.T) {
 
 func TestInvalidBoundsNames(t *testing.T) {
 	long := strings.Repeat("ä", 1<<20)
-	got := Invalid(schema.GroupKind{Group: "example.com", Kind: "Widget"}, long, field.ErrorList{field.Required(field.NewPath("a"), "")}, 0)
-	if d := got.ErrStatus.Details; len(d.Name) > quote.MaxCause+3 || !strings.HasSuffix(d.Name, "ä...") || len(got.ErrStatus.Message) > 2*quote.MaxCause {
+	got := Invalid(schema.GroupKind{Group: "example.com", Kind: "Widget"}, long,
+		field.ErrorList{field.Required(field.NewPath("a"), "")}, 0)
+	if d := got.ErrStatus.Details; len(d.Name) > quote.MaxCause+3 || !strings.HasSuffix(d.Name, "ä...") ||
+		len(got.ErrStatus.Message) > 2*quote.MaxCause {
 		t.Errorf("got a name of %d bytes in a message of %d", len(d.Name), len(got.ErrStatus.Message))
 	}
 }

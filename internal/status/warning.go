@@ -13,8 +13,9 @@ const (
 	maxCutWarning = 256
 )
 
-// WarningHeaders gives the values of the Warning headers for the texts: `299 - "text"`, each text once, empty ones left out
-// (ERR-6). Over 4096 runes in all, each text is cut to 256 runes, and what is beyond 4096 runes even so is left out.
+// WarningHeaders gives the values of the Warning headers for the texts: `299 - "text"`, each text once, empty ones left
+// out (ERR-6). Over 4096 runes in all, each text is cut to 256 runes, and what is beyond 4096 runes even so is left
+// out.
 func WarningHeaders(texts []string) []string {
 	if len(texts) == 0 {
 		return nil

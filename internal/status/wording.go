@@ -90,7 +90,8 @@ func Format(path, value, format string) *field.Error {
 	return invalid(path, value, FormatDetail(format))
 }
 
-// FormatDetail says what a string of the format must be, in words that do not need the schema's own: a 'byte' is base64.
+// FormatDetail says what a string of the format must be, in words that do not need the schema's own: a 'byte' is
+// base64.
 func FormatDetail(format string) string {
 	if format == "byte" {
 		return "must be base64 (RFC 4648), with padding"

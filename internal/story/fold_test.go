@@ -12,7 +12,8 @@ func TestFragment(t *testing.T) {
 	s := story.Story{
 		Request: story.Request{Method: "POST", Path: "/a"},
 		Steps: []story.Step{
-			{Name: "Limits"}, {Name: "Body"}, {Name: "Defaults", Edits: []story.Edit{{Path: "a", New: "1"}}}, {Name: "Schema"},
+			{Name: "Limits"}, {Name: "Body"}, {Name: "Defaults", Edits: []story.Edit{{Path: "a", New: "1"}}},
+			{Name: "Schema"},
 			{Name: "Policies", Policies: []story.Policy{{Name: "p", Verdict: "Deny"}}, Refusal: "a <b>"},
 		},
 		Answer: story.Answer{Decision: story.Refused, Code: 422},
@@ -23,7 +24,8 @@ func TestFragment(t *testing.T) {
 	}
 	at := -1
 	for _, want := range []string{
-		"<strong>Refused</strong> with 422", "<p>a &lt;b&gt;</p>", "<details><summary>Steps 1 to 2 changed nothing</summary>", "1. Limits", "2. Body", "</details>",
+		"<strong>Refused</strong> with 422", "<p>a &lt;b&gt;</p>",
+		"<details><summary>Steps 1 to 2 changed nothing</summary>", "1. Limits", "2. Body", "</details>",
 		"3. Defaults", "<details><summary>Step 4 changed nothing</summary>", "4. Schema", "</details>", "5. Policies",
 	} {
 		i := strings.Index(page[at+1:], want)

@@ -187,7 +187,8 @@ func (t *texter) edits(depth int, edits []Edit) {
 }
 
 // verdictColours are the colours of verdicts that are not the usual ones.
-var verdictColours = map[string]paint.Colour{"Deny": paint.Red, "Error": paint.Red, "Ignore": paint.Yellow, "Audit": paint.Yellow, "Mutate": paint.Green}
+var verdictColours = map[string]paint.Colour{"Deny": paint.Red, "Error": paint.Red, "Ignore": paint.Yellow,
+	"Audit": paint.Yellow, "Mutate": paint.Green}
 
 func (t *texter) policy(p *Policy) {
 	by := ""
@@ -197,7 +198,8 @@ func (t *texter) policy(p *Policy) {
 	if p.Binding != "" {
 		by += " by the binding " + p.Binding
 	}
-	t.line(1, "%s  %s%s%s%s", t.paint(verdictColours[p.Verdict]+paint.Bold, p.Verdict), p.Title(), by, place(p.File, p.Line), p.Phrase())
+	t.line(1, "%s  %s%s%s%s", t.paint(verdictColours[p.Verdict]+paint.Bold, p.Verdict), p.Title(), by,
+		place(p.File, p.Line), p.Phrase())
 	for _, r := range p.Reasons {
 		t.line(3, "%s", r.String())
 	}

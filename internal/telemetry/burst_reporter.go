@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// BurstReporter reports what comes in bursts: the first at once, and the sum of all that follow, once in a while and after the
-// last. It is safe for concurrent use. Kinds are few.
+// BurstReporter reports what comes in bursts: the first at once, and the sum of all that follow, once in a while and
+// after the last. It is safe for concurrent use. Kinds are few.
 type BurstReporter struct {
 	tell func(kind string, sum int, why any)
 

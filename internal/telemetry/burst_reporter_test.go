@@ -34,7 +34,8 @@ func TestSums(t *testing.T) {
 		s.Add("log", 3, full)
 		s.Close()
 		s.Close()
-		want := []string{"0s: 1 of log: full", "0s: 7 of webhook: gone", "10s: 4249 of log: full", "20s: 2 of log: gone", "1m12s: 1 of log: full", "1m12s: 3 of log: full"}
+		want := []string{"0s: 1 of log: full", "0s: 7 of webhook: gone", "10s: 4249 of log: full",
+			"20s: 2 of log: gone", "1m12s: 1 of log: full", "1m12s: 3 of log: full"}
 		if !slices.Equal(told, want) {
 			t.Errorf("told:\n%s\nwant:\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
 		}

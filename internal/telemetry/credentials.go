@@ -45,10 +45,13 @@ func (s *security) register(m metric.Meter) error {
 		name, description string
 	}{
 		{&s.handshakes, "gateway_tls_handshake_failures", "TLS handshakes with clients that failed."},
-		{&s.badProxyHeaders, "gateway_proxy_protocol_errors", "Connections that a peer did not begin by the PROXY protocol, as it has to."},
-		{&s.slowReaders, "gateway_slow_readers_cut", "Clients that were cut because they took their answer too slowly."},
+		{&s.badProxyHeaders, "gateway_proxy_protocol_errors",
+			"Connections that a peer did not begin by the PROXY protocol, as it has to."},
+		{&s.slowReaders, "gateway_slow_readers_cut",
+			"Clients that were cut because they took their answer too slowly."},
 		{&s.floods, "gateway_http2_floods", "Connections of HTTP/2 that ended because the client sent too much that leads to nothing."},
-		{&s.newCredentials, "gateway_credentials_reload_success", "Files with certificates, keys or tokens that changed and are in use."},
+		{&s.newCredentials, "gateway_credentials_reload_success",
+			"Files with certificates, keys or tokens that changed and are in use."},
 		{&s.badCredentials, "gateway_credentials_reload_failure", "Files with certificates, keys or tokens that changed and cannot be used; those before stayed."},
 	} {
 		counter, err := m.Int64Counter(one.name, metric.WithDescription(one.description))

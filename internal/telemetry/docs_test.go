@@ -66,7 +66,8 @@ func TestDocsOfMetrics(t *testing.T) {
 		for _, l := range f.GetMetric()[0].GetLabel() {
 			labels = append(labels, "`"+l.GetName()+"`")
 		}
-		rows = append(rows, "| `"+f.GetName()+"` | "+strings.Join(labels, ", ")+" | "+strings.TrimSuffix(f.GetHelp(), ".")+" |")
+		rows = append(rows, "| `"+f.GetName()+"` | "+strings.Join(labels, ", ")+" | "+
+			strings.TrimSuffix(f.GetHelp(), ".")+" |")
 	}
 	if len(rows) < 35 {
 		t.Fatalf("there are only %d metrics", len(rows))
@@ -110,14 +111,18 @@ func fill(t *Telemetry) {
 	DecisionsLost(t, "service", "QueueFull", 1)
 	DecisionsSent(t, "Sent")
 	t.ObserveBundles(func() map[string]time.Duration { return map[string]time.Duration{"b": 0} })
-	t.ObserveCertificates(func() map[string]time.Time { return map[string]time.Time{"the public listener": time.Now()} })
+	t.ObserveCertificates(func() map[string]time.Time {
+		return map[string]time.Time{"the public listener": time.Now()}
+	})
 	t.ObserveCluster(func() Cluster {
-		return Cluster{Kinds: []ClusterKind{{Name: "HTTPRoute", Events: 1, Lists: 1, LastEvent: time.Now()}}, Lag: time.Millisecond}
+		return Cluster{Kinds: []ClusterKind{{Name: "HTTPRoute", Events: 1, Lists: 1, LastEvent: time.Now()}},
+			Lag: time.Millisecond}
 	})
 	t.ObserveListeners(func() map[string]int { return map[string]int{"Serving": 1, "Failed": 0} })
 	t.ObserveIdle(func() map[string]int { return map[string]int{"NoResource": 1} })
 	t.ObserveStates(func() map[string]time.Duration { return map[string]time.Duration{"/api/v1/namespaces": 0} })
 	t.ObserveUpstreams(func() []Upstream {
-		return []Upstream{{Name: "api", Endpoints: map[string]int{"Ready": 1}, Circuits: map[string]int{"Closed": 1}, Varying: []string{"notes"}}}
+		return []Upstream{{Name: "api", Endpoints: map[string]int{"Ready": 1}, Circuits: map[string]int{"Closed": 1},
+			Varying: []string{"notes"}}}
 	})
 }

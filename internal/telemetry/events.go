@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxNames bounds the sets of labels of a counter that get series of their own, such as pairs of upstream and reason. Later ones
-// are counted under other.
+// maxNames bounds the sets of labels of a counter that get series of their own, such as pairs of upstream and reason.
+// Later ones are counted under other.
 const maxNames = 1000
 
 // events are the counters of what does not happen to every request.
@@ -71,7 +71,8 @@ func (t *Telemetry) SchemaRefused(resource, cause string) {
 // knownCause maps rare causes to other, so that a resource has few series.
 func knownCause(cause string) string {
 	switch cause {
-	case "FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported", "FieldValueTypeInvalid", "FieldValueDuplicate", "FieldValueForbidden", "FieldValueTooLong":
+	case "FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported", "FieldValueTypeInvalid",
+		"FieldValueDuplicate", "FieldValueForbidden", "FieldValueTooLong":
 		return cause
 	}
 	return other
@@ -93,19 +94,22 @@ func (t *Telemetry) RateLimited(policy string) { t.events.limited.add(policy, ""
 // RateLimitWarned counts a request that the named RateLimitPolicy would have refused, were it enforced.
 func (t *Telemetry) RateLimitWarned(policy string) { t.events.warned.add(policy, "") }
 
-// PolicyErred counts a request for which the named policy failed, and that is refused, or will be once the policy is enforced.
+// PolicyErred counts a request for which the named policy failed, and that is refused, or will be once the policy is
+// enforced.
 func (t *Telemetry) PolicyErred(policy string) { t.events.erred.add(policy, "") }
 
-// AdmissionDenied counts a request about a resource that the named policy refused, by the reason of the Status. A request that
-// several policies refuse counts for each.
+// AdmissionDenied counts a request about a resource that the named policy refused, by the reason of the Status. A
+// request that several policies refuse counts for each.
 func (t *Telemetry) AdmissionDenied(policy, resource, reason string) {
 	t.events.denied.addAll(policy, resource, reason, 1)
 }
 
-// PolicyIgnored counts a request that the named policy could not judge, and that was let pass as the policy asks for then.
+// PolicyIgnored counts a request that the named policy could not judge, and that was let pass as the policy asks for
+// then.
 func (t *Telemetry) PolicyIgnored(policy string) { t.events.ignored.add(policy, "") }
 
-// PolicyRelaxed counts a request for which an error in the named policy counted as an undefined value, as the policy asks for.
+// PolicyRelaxed counts a request for which an error in the named policy counted as an undefined value, as the policy
+// asks for.
 func (t *Telemetry) PolicyRelaxed(policy string) { t.events.relaxed.add(policy, "") }
 
 // AdmissionAudited counts a validation of the named policy that failed and is only noted.
@@ -114,8 +118,8 @@ func (t *Telemetry) AdmissionAudited(policy string) { t.events.audited.add(polic
 // WouldDeny counts a request that the named policy would have refused, were it enforced.
 func WouldDeny(t *Telemetry, policy string) { t.events.tried.add(policy, "") }
 
-// ContractTried counts a request of an operation whose description is only tried. The result is Admitted, Unjudged, or the reason
-// for which it would have been refused.
+// ContractTried counts a request of an operation whose description is only tried. The result is Admitted, Unjudged, or
+// the reason for which it would have been refused.
 func ContractTried(t *Telemetry, document, operation, result string) {
 	t.events.contract.addAll(document, operation, result, 1)
 }
@@ -130,8 +134,8 @@ func (t *Telemetry) ErrorTemplateFailed(template string) { t.events.unfilled.add
 // fixed set, such as Refused, Timeout or InvalidAnswer.
 func (t *Telemetry) UpstreamError(upstream, reason string) { t.events.upstream.add(upstream, reason) }
 
-// CredentialsRefused counts credentials that the named kind of authenticator took for invalid, or could not judge. Tokens
-// that are remembered do not count again.
+// CredentialsRefused counts credentials that the named kind of authenticator took for invalid, or could not judge.
+// Tokens that are remembered do not count again.
 func (t *Telemetry) CredentialsRefused(authenticator string) { t.events.refused.add(authenticator, "") }
 
 // BundleFailed counts that a version of a bundle failed, by stage.
@@ -180,8 +184,9 @@ func (t *Telemetry) EventRecorded(upstream, outcome string) {
 	t.events.recorded.add(upstream, outcome)
 }
 
-// Expect makes the counters of rare failures: of events that the sinks of the audit log lose, and of requests that policies
-// cannot judge and let pass. An alert on the growth of a counter does not see the event by which the counter appears.
+// Expect makes the counters of rare failures: of events that the sinks of the audit log lose, and of requests that
+// policies cannot judge and let pass. An alert on the growth of a counter does not see the event by which the counter
+// appears.
 func (t *Telemetry) Expect(sinks, policies []string) {
 	t.events.lost.expect(sinks)
 	t.events.ignored.expect(policies)
@@ -194,7 +199,8 @@ type Tally struct {
 	Count      int64
 }
 
-// FolderRefused counts a request that was refused because a folder of policy files could have policies for it, and has errors.
+// FolderRefused counts a request that was refused because a folder of policy files could have policies for it, and has
+// errors.
 func (t *Telemetry) FolderRefused(folder, owner string) { t.events.held.add(folder, owner) }
 
 // Totals has the present values of counters. Each list is in the order of its names.
@@ -211,8 +217,9 @@ type Totals struct {
 func (t *Telemetry) Totals() Totals {
 	e := &t.events
 	return Totals{
-		Verdicts: e.verdicts.tallies(), Limits: e.limits.tallies(), LostEvents: e.lost.tallies(), LostDecisions: e.unlogged.tallies(),
-		InFlight: t.gauges.inFlight.Load(),
+		Verdicts: e.verdicts.tallies(), Limits: e.limits.tallies(), LostEvents: e.lost.tallies(),
+		LostDecisions: e.unlogged.tallies(),
+		InFlight:      t.gauges.inFlight.Load(),
 	}
 }
 
@@ -222,36 +229,52 @@ func (e *events) register(m metric.Meter) error {
 		name, description string
 		labels            [3]attribute.Key
 	}{
-		{&e.limited, "gateway_rate_limited_requests", "Requests refused with 429, by the policy that refused them.", [3]attribute.Key{"policy"}},
-		{&e.warned, "gateway_rate_limit_warnings", "Requests beyond the limit of a policy that only warns, by policy.", [3]attribute.Key{"policy"}},
+		{&e.limited, "gateway_rate_limited_requests", "Requests refused with 429, by the policy that refused them.",
+			[3]attribute.Key{"policy"}},
+		{&e.warned, "gateway_rate_limit_warnings", "Requests beyond the limit of a policy that only warns, by policy.",
+			[3]attribute.Key{"policy"}},
 		{&e.limits, "gateway_rate_limit_decisions", "Decisions of rate limits, by policy: Admit, Refuse, or Warn beyond a limit that is not enforced.", [3]attribute.Key{"policy", "decision"}},
 		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy, resource and the reason of the Status.", [3]attribute.Key{"policy", "resource", "reason"}},
-		{&e.ignored, "gateway_admission_ignored_failures", "Requests that a policy could not judge and let pass, by policy.", [3]attribute.Key{"policy"}},
-		{&e.erred, "gateway_admission_errors", "Requests that were refused because a policy failed, by policy.", [3]attribute.Key{"policy"}},
+		{&e.ignored, "gateway_admission_ignored_failures",
+			"Requests that a policy could not judge and let pass, by policy.", [3]attribute.Key{"policy"}},
+		{&e.erred, "gateway_admission_errors", "Requests that were refused because a policy failed, by policy.",
+			[3]attribute.Key{"policy"}},
 		{&e.relaxed, "gateway_admission_relaxed_errors", "Requests for which an error in a policy counted as an undefined value, by policy.", [3]attribute.Key{"policy"}},
-		{&e.audited, "gateway_admission_audited_failures", "Validations that failed and were only noted, by policy.", [3]attribute.Key{"policy"}},
-		{&e.tried, "gateway_admission_would_deny", "Requests that a policy would have refused, were its rollout over, by policy.", [3]attribute.Key{"policy"}},
-		{&e.excepted, "gateway_admission_exceptions", "Requests about which a policy was not asked, by policy and exception.", [3]attribute.Key{"policy", "exception"}},
-		{&e.verdicts, "gateway_policy_verdicts", "Verdicts of policies on the requests that they match, by policy and verdict.", [3]attribute.Key{"policy", "verdict"}},
-		{&e.costs, "gateway_policy_cost_units", "Units of cost that the expressions of policies took.", [3]attribute.Key{"policy"}},
+		{&e.audited, "gateway_admission_audited_failures", "Validations that failed and were only noted, by policy.",
+			[3]attribute.Key{"policy"}},
+		{&e.tried, "gateway_admission_would_deny",
+			"Requests that a policy would have refused, were its rollout over, by policy.", [3]attribute.Key{"policy"}},
+		{&e.excepted, "gateway_admission_exceptions",
+			"Requests about which a policy was not asked, by policy and exception.",
+			[3]attribute.Key{"policy", "exception"}},
+		{&e.verdicts, "gateway_policy_verdicts",
+			"Verdicts of policies on the requests that they match, by policy and verdict.",
+			[3]attribute.Key{"policy", "verdict"}},
+		{&e.costs, "gateway_policy_cost_units", "Units of cost that the expressions of policies took.",
+			[3]attribute.Key{"policy"}},
 		{&e.refused, "gateway_credentials_refused", "Credentials that were not valid, or could not be judged, by kind of authenticator.", [3]attribute.Key{"authenticator"}},
 		{&e.bundles, "gateway_bundle_failures", "Failures to get, verify, activate or keep a version of a bundle, by bundle and stage.", [3]attribute.Key{"bundle", "stage"}},
 		{&e.schema, "gateway_schema_refusals", "What was wrong with objects by their schema, by resource and the kind of cause.", [3]attribute.Key{"resource", "cause"}},
 		{&e.unfilled, "gateway_error_template_failures", "Refusals that an ErrorTemplate failed to write, so that clients got a Status, by template.", [3]attribute.Key{"template"}},
 		{&e.contract, "gateway_contract_trials", "Requests of operations whose description is only tried, by result: Admitted, Unjudged, or the reason for which they would have been refused.", [3]attribute.Key{"document", "operation", "result"}},
-		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.", [3]attribute.Key{"sink"}},
+		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.",
+			[3]attribute.Key{"sink"}},
 		{&e.sinks, "gateway_log_write_failures", "Writes of the log, the audit log or the decision log that failed, by log, sink and the system's name of the error.", [3]attribute.Key{"log", "sink", "cause"}},
 		{&e.answers, "gateway_response_checks", "Answers compared with an OpenAPI document, by resource and result: Valid, Invalid, or Unchecked if the body could not be read.", [3]attribute.Key{"resource", "result"}},
 		{&e.departed, "gateway_response_violations", "Answers that are not what an OpenAPI document declares, by resource and kind: Code, MediaType, Header, Body or WriteOnly.", [3]attribute.Key{"resource", "kind"}},
 		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and faults, by upstream: Sent, Failed, or Dropped because there were too many.", [3]attribute.Key{"upstream", "outcome"}},
 		{&e.mirrored, "gateway_mirrored_requests", "Copies of requests for mirrors, by upstream: Sent, Failed, or Dropped because the body is not in memory or there were too many.", [3]attribute.Key{"upstream", "outcome"}},
-		{&e.unlogged, "gateway_decision_log_lost_events", "Decisions that a sink of the decision log will never have, by sink and reason.", [3]attribute.Key{"sink", "reason"}},
+		{&e.unlogged, "gateway_decision_log_lost_events",
+			"Decisions that a sink of the decision log will never have, by sink and reason.",
+			[3]attribute.Key{"sink", "reason"}},
 		{&e.uploads, "gateway_decision_log_uploads", "Bodies of decisions that the service was sent: Sent if it took them, or Failed.", [3]attribute.Key{"outcome"}},
 		{&e.held, "gateway_policy_folder_refused_requests", "Requests refused because the policy files that an owner has for them have errors and never came into force, by folder and owner.", [3]attribute.Key{"folder", "owner"}},
-		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [3]attribute.Key{"upstream", "reason"}},
+		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.",
+			[3]attribute.Key{"upstream", "reason"}},
 	} {
 		one.into.labels = one.labels
-		if _, err := m.Int64ObservableCounter(one.name, metric.WithDescription(one.description), metric.WithInt64Callback(one.into.observe)); err != nil {
+		if _, err := m.Int64ObservableCounter(one.name, metric.WithDescription(one.description),
+			metric.WithInt64Callback(one.into.observe)); err != nil {
 			return err
 		}
 	}
@@ -304,7 +327,8 @@ func (n *named) tallies() []Tally {
 	for values, count := range n.known.all() {
 		all = append(all, Tally{values[0], values[1], count.Load()})
 	}
-	slices.SortFunc(all, func(a, b Tally) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.What, b.What)) })
+	slices.SortFunc(all,
+		func(a, b Tally) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.What, b.What)) })
 	return all
 }
 

@@ -75,7 +75,8 @@ func (g *gauges) register(m metric.Meter) error {
 		label             attribute.Key
 		counts            *atomic.Pointer[func() map[string]int]
 	}{
-		{"gateway_policy_idle_places", "Places of the policy files that apply to no request, by reason.", "reason", &g.idle},
+		{"gateway_policy_idle_places", "Places of the policy files that apply to no request, by reason.", "reason",
+			&g.idle},
 		{"gateway_listeners", "Listeners, by state: Serving, or Failed if they take no requests, or not on all of their addresses.", "state", &g.listeners},
 	} {
 		if _, err := m.Int64ObservableUpDownCounter(one.name, metric.WithDescription(one.description),
@@ -115,8 +116,10 @@ func (g *gauges) register(m metric.Meter) error {
 		value                   func() int64
 	}{
 		{"gateway_requests_in_flight", "", "Requests being served now.", g.inFlight.Load},
-		{"gateway_requests_waiting", "", "Requests that wait until rate limits let one more be served.", g.waiting.Load},
-		{"gateway_upgraded_connections", "", "Connections that go on in another protocol (exec, port-forward, …) now.", g.upgraded.Load},
+		{"gateway_requests_waiting", "", "Requests that wait until rate limits let one more be served.",
+			g.waiting.Load},
+		{"gateway_upgraded_connections", "", "Connections that go on in another protocol (exec, port-forward, …) now.",
+			g.upgraded.Load},
 		{"gateway_request_bodies_in_flight", "By", "Memory that request bodies hold now.", func() int64 {
 			if inUse := g.bodyBytes.Load(); inUse != nil {
 				return (*inUse)()

@@ -57,8 +57,9 @@ func (h *histogram) add(took time.Duration, trace *Trace) {
 // point returns the histogram as it is now.
 func (h *histogram) point(attributes attribute.Set, start, now time.Time) (p metricdata.HistogramDataPoint[float64]) {
 	p = metricdata.HistogramDataPoint[float64]{
-		Attributes: attributes, StartTime: start, Time: now, Bounds: durationBounds[:], BucketCounts: make([]uint64, len(h.buckets)),
-		Sum: time.Duration(h.nanos.Load()).Seconds(),
+		Attributes: attributes, StartTime: start, Time: now, Bounds: durationBounds[:],
+		BucketCounts: make([]uint64, len(h.buckets)),
+		Sum:          time.Duration(h.nanos.Load()).Seconds(),
 	}
 	for i := range h.buckets {
 		b := &h.buckets[i]

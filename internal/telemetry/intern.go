@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// intern keeps one value for each key. Reading takes no lock and does not allocate; adding copies what was added lately, and
-// now and then all, which is right for sets that are complete within a process's first minutes and read millions of times
-// afterwards.
+// intern keeps one value for each key. Reading takes no lock and does not allocate; adding copies what was added
+// lately, and now and then all, which is right for sets that are complete within a process's first minutes and read
+// millions of times afterwards.
 type intern[K comparable, V any] struct {
 	known atomic.Pointer[interned[K, V]]
 	mu    sync.Mutex

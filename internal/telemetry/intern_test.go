@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestExpectTogether: names that are expected at once have the counters that they get one by one, up to the bound and beyond it.
+// TestExpectTogether: names that are expected at once have the counters that they get one by one, up to the bound and
+// beyond it.
 func TestExpectTogether(t *testing.T) {
 	names := func(n int) (all []string) {
 		for i := range n {

@@ -5,14 +5,15 @@ import (
 	"log/slog"
 )
 
-// NamedLevels returns a logger for libraries, whose messages have levels beside the four that have names, such as 'DEBUG+3':
-// each gets the named one below.
+// NamedLevels returns a logger for libraries, whose messages have levels beside the four that have names, such as
+// 'DEBUG+3': each gets the named one below.
 func NamedLevels(to *slog.Logger) *slog.Logger { return slog.New(namedLevels{to.Handler()}) }
 
 type namedLevels struct{ slog.Handler }
 
 // Handle implements slog.Handler.
-func (h namedLevels) Handle(ctx context.Context, r slog.Record) error { //nolint:gocritic // the interface has it by value
+func (h namedLevels) Handle(ctx context.Context, r slog.Record) error {
+	//nolint:gocritic // the interface has it by value
 	switch {
 	case r.Level >= slog.LevelError:
 		r.Level = slog.LevelError

@@ -15,7 +15,8 @@ func TestNamedLevels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for level, want := range map[slog.Level]string{-4: "DEBUG", -1: "DEBUG", 0: "INFO", 3: "INFO", 4: "WARN", 7: "WARN", 8: "ERROR", 12: "ERROR"} {
+	for level, want := range map[slog.Level]string{-4: "DEBUG", -1: "DEBUG", 0: "INFO", 3: "INFO", 4: "WARN", 7: "WARN",
+		8: "ERROR", 12: "ERROR"} {
 		b.Reset()
 		NamedLevels(to).With("a", 1).WithGroup("g").Log(context.Background(), level, "m", "b", 2)
 		var line struct {

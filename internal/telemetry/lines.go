@@ -44,7 +44,8 @@ type Lines struct {
 // Trouble is what became of lines that could not be written at once.
 type Trouble struct {
 	Dropped uint64 // lines
-	// Failures is how many writes failed, and Cause why the last of them did; nil if the lines were only read too slowly.
+	// Failures is how many writes failed, and Cause why the last of them did; nil if the lines were only read too
+	// slowly.
 	Failures int
 	Cause    error
 }

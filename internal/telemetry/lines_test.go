@@ -103,12 +103,15 @@ func accessLine(t *testing.T, o LogOptions, r *Record) string {
 
 func denied() *Record {
 	return &Record{
-		ID: "r1", Trace: Trace{ID: [16]byte{1}, Span: [8]byte{2}, Sampled: true}, Client: netip.MustParseAddr("192.0.2.1"), User: "ann\nroot",
-		Asked:   Asked{Method: "POST", Host: "gw", Path: "/apis/example.com/v1/widgets", UserAgent: "curl \"8\"", Version: "1.1"},
-		About:   About{Verb: "create", Group: "example.com", Resource: "widgets", Name: "w1"},
-		Way:     Way{Route: "all", Upstream: "api"},
-		Outcome: Outcome{Code: 422, Reason: "Invalid", Decision: Decision{Policy: "small", Binding: "b", Field: "spec.size"}},
-		Spent:   Spent{Took: 1500 * time.Microsecond, Backend: time.Millisecond, Received: 10, Sent: 20},
+		ID: "r1", Trace: Trace{ID: [16]byte{1}, Span: [8]byte{2}, Sampled: true},
+		Client: netip.MustParseAddr("192.0.2.1"), User: "ann\nroot",
+		Asked: Asked{Method: "POST", Host: "gw", Path: "/apis/example.com/v1/widgets", UserAgent: "curl \"8\"",
+			Version: "1.1"},
+		About: About{Verb: "create", Group: "example.com", Resource: "widgets", Name: "w1"},
+		Way:   Way{Route: "all", Upstream: "api"},
+		Outcome: Outcome{Code: 422, Reason: "Invalid",
+			Decision: Decision{Policy: "small", Binding: "b", Field: "spec.size"}},
+		Spent: Spent{Took: 1500 * time.Microsecond, Backend: time.Millisecond, Received: 10, Sent: 20},
 	}
 }
 
@@ -266,7 +269,8 @@ func TestLinesAreWrittenAgain(t *testing.T) {
 				said = append(said, one.Msg+" "+one.Cause)
 			}
 		}
-		if got := strings.Join(said, ", "); got != "first , second , the log could not be written broken pipe" && got != "first , the log could not be written broken pipe, second " {
+		if got := strings.Join(said, ", "); got != "first , second , the log could not be written broken pipe" &&
+			got != "first , the log could not be written broken pipe, second " {
 			t.Errorf("the log has %s", got)
 		}
 	})

@@ -39,15 +39,16 @@ type activePolicies struct {
 	read       time.Time
 }
 
-// PoliciesLoaded records that the policy files were read at the given time, and that the set of the given generation and
-// content hash is in force: newly, or still if the files say the same.
+// PoliciesLoaded records that the policy files were read at the given time, and that the set of the given generation
+// and content hash is in force: newly, or still if the files say the same.
 func (t *Telemetry) PoliciesLoaded(generation int64, hash string, at time.Time) {
 	t.policy.active.Store(&activePolicies{generation: generation, hash: hash, read: at})
 	t.policy.overdue.Store(false)
 	t.policy.succeeded.Add(1)
 }
 
-// PoliciesCompiled records how long the stages of a load of the policy files took, whether the set comes into force or not.
+// PoliciesCompiled records how long the stages of a load of the policy files took, whether the set comes into force or
+// not.
 func (t *Telemetry) PoliciesCompiled(stages []PolicyStage) { t.policy.stages.Store(&stages) }
 
 // PolicyFolders records how the folders with owners are.
@@ -80,7 +81,8 @@ func (t *Telemetry) PoliciesRejected() {
 	t.policy.failed.Add(1)
 }
 
-// PoliciesOverdue records that a reading of the policy files takes too long. PoliciesLoaded or PoliciesRejected ends it.
+// PoliciesOverdue records that a reading of the policy files takes too long. PoliciesLoaded or PoliciesRejected ends
+// it.
 func (t *Telemetry) PoliciesOverdue() { t.policy.overdue.Store(true) }
 
 func (p *policyState) register(m metric.Meter) error {
@@ -92,14 +94,17 @@ func (p *policyState) register(m metric.Meter) error {
 			}))
 		return err
 	}
-	if err := counter("gateway_policy_reload_success", "Readings of the policy files that succeeded, the first one included.", &p.succeeded); err != nil {
+	if err := counter("gateway_policy_reload_success",
+		"Readings of the policy files that succeeded, the first one included.", &p.succeeded); err != nil {
 		return err
 	}
-	if err := counter("gateway_policy_reload_failure", "Readings of the policy files that failed; the set in force stayed.", &p.failed); err != nil {
+	if err := counter("gateway_policy_reload_failure",
+		"Readings of the policy files that failed; the set in force stayed.", &p.failed); err != nil {
 		return err
 	}
 	if _, err := m.Float64ObservableGauge("gateway_policy_reload_last_success_timestamp",
-		metric.WithDescription("When the policy files were last read with success, in Unix time."), metric.WithUnit("s"),
+		metric.WithDescription("When the policy files were last read with success, in Unix time."),
+		metric.WithUnit("s"),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 			if a := p.active.Load(); a != nil {
 				o.Observe(float64(a.read.UnixMilli()) / 1000)
@@ -168,8 +173,8 @@ type activeConfiguration struct {
 	read    time.Time
 }
 
-// ConfigurationLoaded records that the configuration was read at the given time, and that the one of the hash is in force,
-// newly or still. Pending are the keys of the settings that need a restart.
+// ConfigurationLoaded records that the configuration was read at the given time, and that the one of the hash is in
+// force, newly or still. Pending are the keys of the settings that need a restart.
 func (t *Telemetry) ConfigurationLoaded(hash string, pending []string, at time.Time) {
 	t.config.active.Store(&activeConfiguration{hash, pending, at})
 	t.config.succeeded.Add(1)
@@ -183,8 +188,10 @@ func (c *configState) register(m metric.Meter) error {
 		name, description string
 		value             *atomic.Int64
 	}{
-		{"gateway_config_reload_success", "Readings of the configuration that succeeded, the first one included.", &c.succeeded},
-		{"gateway_config_reload_failure", "Readings of the configuration that failed; the one in force stayed.", &c.failed},
+		{"gateway_config_reload_success", "Readings of the configuration that succeeded, the first one included.",
+			&c.succeeded},
+		{"gateway_config_reload_failure", "Readings of the configuration that failed; the one in force stayed.",
+			&c.failed},
 	} {
 		if _, err := m.Int64ObservableCounter(one.name, metric.WithDescription(one.description),
 			metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
@@ -195,7 +202,8 @@ func (c *configState) register(m metric.Meter) error {
 		}
 	}
 	if _, err := m.Float64ObservableGauge("gateway_config_reload_last_success_timestamp",
-		metric.WithDescription("When the configuration was last read with success, in Unix time."), metric.WithUnit("s"),
+		metric.WithDescription("When the configuration was last read with success, in Unix time."),
+		metric.WithUnit("s"),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 			if a := c.active.Load(); a != nil {
 				o.Observe(float64(a.read.UnixMilli()) / 1000)
@@ -240,7 +248,8 @@ func (p *policyState) registerFolders(m metric.Meter) error {
 		metric.WithDescription("Always 1; the labels are an owner's folder of policy files, and the content hash of its files in force, empty if none are."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			each(func(f *PolicyFolder) {
-				o.Observe(1, metric.WithAttributes(attribute.String("folder", f.Name), attribute.String("owner", f.Owner), attribute.String("hash", f.Hash)))
+				o.Observe(1, metric.WithAttributes(attribute.String("folder", f.Name),
+					attribute.String("owner", f.Owner), attribute.String("hash", f.Hash)))
 			})
 			return nil
 		})); err != nil {
@@ -254,7 +263,8 @@ func (p *policyState) registerFolders(m metric.Meter) error {
 				if !f.FailingSince.IsZero() {
 					since = float64(f.FailingSince.UnixMilli()) / 1000
 				}
-				o.Observe(since, metric.WithAttributes(attribute.String("folder", f.Name), attribute.String("owner", f.Owner)))
+				o.Observe(since, metric.WithAttributes(attribute.String("folder", f.Name),
+					attribute.String("owner", f.Owner)))
 			})
 			return nil
 		}))

@@ -22,8 +22,8 @@ type Refusal struct {
 	Reason, Policy, Field string
 }
 
-// refusals are the last refusals. Texts are copied into memory that stays, so that a flood of refusals allocates nothing; and
-// a refusal that another one is being written beside is left out, so that none waits.
+// refusals are the last refusals. Texts are copied into memory that stays, so that a flood of refusals allocates
+// nothing; and a refusal that another one is being written beside is left out, so that none waits.
 type refusals struct {
 	mu    sync.Mutex
 	all   [maxRefusals]keptRefusal
@@ -46,7 +46,8 @@ func (r *refusals) add(of *Record) {
 	kept := &r.all[r.count%maxRefusals]
 	r.count++
 	kept.at, kept.code = time.Now(), of.Outcome.Code
-	for i, text := range [...]string{of.Asked.Method, of.Asked.Host, of.Asked.Path, of.Outcome.Reason, of.Outcome.Policy, of.Outcome.Field} {
+	for i, text := range [...]string{of.Asked.Method, of.Asked.Host, of.Asked.Path, of.Outcome.Reason,
+		of.Outcome.Policy, of.Outcome.Field} {
 		kept.texts[i] = append(kept.texts[i][:0], text[:min(len(text), maxRefusalText)]...)
 	}
 }
@@ -60,7 +61,8 @@ func (r *refusals) list() []Refusal {
 		kept := &r.all[i%maxRefusals]
 		text := func(i int) string { return string(kept.texts[i]) }
 		all = append(all, Refusal{
-			Time: kept.at, Code: kept.code, Method: text(0), Host: text(1), Path: text(2), Reason: text(3), Policy: text(4), Field: text(5),
+			Time: kept.at, Code: kept.code, Method: text(0), Host: text(1), Path: text(2), Reason: text(3),
+			Policy: text(4), Field: text(5),
 		})
 	}
 	return all

@@ -14,7 +14,8 @@ func refused(path, reason string) *Record {
 	}
 }
 
-// TestRefusals: the last refusals are remembered by names, the newest first, whatever becomes of the texts of the requests.
+// TestRefusals: the last refusals are remembered by names, the newest first, whatever becomes of the texts of the
+// requests.
 func TestRefusals(t *testing.T) {
 	tel := newTelemetry(t)
 	if got := tel.Refusals(); len(got) != 0 {
@@ -34,7 +35,8 @@ func TestRefusals(t *testing.T) {
 		t.Error("it has no time")
 	}
 	got.Time = all[2].Time
-	if want := (Refusal{Time: all[2].Time, Method: "POST", Host: "shop.example", Path: "/99", Code: 422, Reason: "Invalid", Policy: "p", Field: "spec.a"}); got != want {
+	if want := (Refusal{Time: all[2].Time, Method: "POST", Host: "shop.example", Path: "/99", Code: 422,
+		Reason: "Invalid", Policy: "p", Field: "spec.a"}); got != want {
 		t.Errorf("remembered %+v, want %+v", got, want)
 	}
 	if all[31].Path != "/69" {
@@ -80,12 +82,14 @@ func TestAnswers(t *testing.T) {
 	for _, code := range []int{200, 201, 404, 422, 500, 499} {
 		for _, route := range []string{"a", "b"} {
 			tel.RequestDone(&Record{
-				About: About{Verb: "create", Group: "g", Resource: "things", IsDescribed: true}, Outcome: Outcome{Code: code}, Way: Way{Route: route},
+				About:   About{Verb: "create", Group: "g", Resource: "things", IsDescribed: true},
+				Outcome: Outcome{Code: code}, Way: Way{Route: route},
 			}, nil)
 		}
 	}
 	all := tel.RequestCounts()
-	if want := (RequestCounts{Group: "g", Resource: "things", All: 12, Refused: 4, Failed: 2}); len(all) != 1 || all[0] != want {
+	if want := (RequestCounts{Group: "g", Resource: "things", All: 12, Refused: 4, Failed: 2}); len(all) != 1 ||
+		all[0] != want {
 		t.Errorf("counted %+v, want %+v", all, want)
 	}
 }

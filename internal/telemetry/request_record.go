@@ -35,8 +35,8 @@ type Asked struct {
 	Method, Host, Path, UserAgent string
 	// Scheme is http or https, by the connection or by what a trusted proxy says.
 	Scheme string
-	// Version is the version of HTTP, as OpenTelemetry's conventions write it: 1.0, 1.1, 2, or one that is not served. It is
-	// there also if the head cannot be read, unless the version is in what cannot be.
+	// Version is the version of HTTP, as OpenTelemetry's conventions write it: 1.0, 1.1, 2, or one that is not served.
+	// It is there also if the head cannot be read, unless the version is in what cannot be.
 	Version string
 }
 
@@ -50,8 +50,8 @@ type About struct {
 	IsDescribed bool
 }
 
-// InForce names what decided over a request: the beginnings of the hashes of the configuration and of the policy files, as
-// the status shows them.
+// InForce names what decided over a request: the beginnings of the hashes of the configuration and of the policy files,
+// as the status shows them.
 type InForce struct{ Configuration, Policies string }
 
 // hashLength is how much of a hash names it.
@@ -60,8 +60,9 @@ const hashLength = 12
 // ShortHash returns the beginning of a hash that names it.
 func ShortHash(hash string) string { return hash[:min(len(hash), hashLength)] }
 
-// A Way says which way a request took: by a route, of the configuration or of an object such as an HTTPRoute, to an upstream.
-// Rule is the rule of such an object, and Listener the listener of a Gateway; they are empty for a route of the configuration.
+// A Way says which way a request took: by a route, of the configuration or of an object such as an HTTPRoute, to an
+// upstream. Rule is the rule of such an object, and Listener the listener of a Gateway; they are empty for a route of
+// the configuration.
 type Way struct{ Route, Upstream, Rule, Listener string }
 
 // labels are those of the way in metrics. Rule and Listener are left out if they are empty.

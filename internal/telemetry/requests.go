@@ -18,7 +18,8 @@ import (
 
 const (
 	// maxResources bounds the resources, by the ways that lead to them, that get series of their own, so that neither
-	// clients nor a long life of many policy files can make /metrics grow without end. Later ones are counted under other.
+	// clients nor a long life of many policy files can make /metrics grow without end. Later ones are counted under
+	// other.
 	maxResources = 1000
 	// maxAnswers bounds the pairs of verb and code of one of them. Later ones are counted by the class of the code.
 	maxAnswers = 24
@@ -45,8 +46,9 @@ func (t *Telemetry) RequestDone(r *Record, in *Series) {
 	}
 }
 
-// A Series remembers the series of the requests of one operation: of those that have the same verb, come by the same way
-// and name the same resource. It spares RequestDone to look them up. The zero value is one that remembers nothing yet.
+// A Series remembers the series of the requests of one operation: of those that have the same verb, come by the same
+// way and name the same resource. It spares RequestDone to look them up. The zero value is one that remembers nothing
+// yet.
 type Series struct {
 	last    [6]atomic.Pointer[codeSeries] // by the class of the code; most operations have one code of a class
 	backend atomic.Pointer[histogram]
@@ -110,7 +112,8 @@ type resourceSeries struct {
 	timed         intern[shape, histogram] // in place of both with the names of OpenTelemetry
 }
 
-// verbAndCode is a verb and a code; both are always of a small set. A code of a class, such as 4, has VerbOther for its verb.
+// verbAndCode is a verb and a code; both are always of a small set. A code of a class, such as 4, has VerbOther for its
+// verb.
 type verbAndCode struct {
 	verb resource.Verb
 	code int
@@ -162,8 +165,8 @@ type requests struct {
 	exchanges intern[server, Exchanges] // in place of backends with the names of OpenTelemetry
 }
 
-// ExchangesWith returns what measures the exchanges with a backend, by its name and the URL of its first server. It is nil
-// with the names of Prometheus, under which the time that backends take is a part of the requests'.
+// ExchangesWith returns what measures the exchanges with a backend, by its name and the URL of its first server. It is
+// nil with the names of Prometheus, under which the time that backends take is a part of the requests'.
 func ExchangesWith(t *Telemetry, upstream, first string) *Exchanges {
 	if !t.requests.names.areSemantic {
 		return nil
@@ -217,8 +220,8 @@ func codeText(code int) string {
 	return strconv.Itoa(code)
 }
 
-// ofAnswer returns a set with the verb and the code of requests. OpenTelemetry's codes are numbers, which a class of them
-// is not.
+// ofAnswer returns a set with the verb and the code of requests. OpenTelemetry's codes are numbers, which a class of
+// them is not.
 func (q *requests) ofAnswer(set attribute.Set, a verbAndCode) attribute.Set {
 	n := q.names
 	switch {
@@ -266,7 +269,8 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	metrics := []metricdata.Metrics{{
 		Name:        q.names.metric("gateway_requests"),
 		Description: "Requests answered, by API verb, resource and HTTP status code; code 499 means that the client left before an answer.",
-		Data:        metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: counts},
+		Data: metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true,
+			DataPoints: counts},
 	}}
 	for _, m := range []struct {
 		name, description string
@@ -278,7 +282,8 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 		if len(m.points) > 0 {
 			metrics = append(metrics, metricdata.Metrics{
 				Name: q.names.metric(m.name), Description: m.description, Unit: "s",
-				Data: metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: m.points},
+				Data: metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality,
+					DataPoints: m.points},
 			})
 		}
 	}
@@ -290,11 +295,12 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 // Refusals returns the last requests that the gateway refused, the newest first.
 func (t *Telemetry) Refusals() []Refusal { return t.refusals.list() }
 
-// RequestCounts counts the answers to requests for a resource since the start. What no file describes is counted as a resource
-// with the name other.
+// RequestCounts counts the answers to requests for a resource since the start. What no file describes is counted as a
+// resource with the name other.
 type RequestCounts struct {
 	Group, Resource string
-	// Refused are those with codes from 400 to 498, Failed those from 500 and what is no code of HTTP; both are in All, as those are whose client left.
+	// Refused are those with codes from 400 to 498, Failed those from 500 and what is no code of HTTP; both are in All,
+	// as those are whose client left.
 	All, Refused, Failed uint64
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// With the names of OpenTelemetry, durations of requests have the attributes that its semantic conventions for HTTP require.
+// With the names of OpenTelemetry, durations of requests have the attributes that its semantic conventions for HTTP
+// require.
 
 // maxShapes bounds the durations of a resource, or of a backend, that get series of their own. Later ones share one.
 const maxShapes = 64
@@ -29,7 +30,8 @@ type method uint8
 
 const otherMethod method = 0
 
-var methods = [...]string{"_OTHER", "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "CONNECT", "TRACE", "QUERY"}
+var methods = [...]string{"_OTHER", "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "CONNECT", "TRACE",
+	"QUERY"}
 
 func methodNamed[T ~string | ~[]byte](name T) method {
 	switch string(name) {
@@ -57,8 +59,8 @@ func methodNamed[T ~string | ~[]byte](name T) method {
 	return otherMethod
 }
 
-// A shape has the attributes by which durations of requests are divided, beside their place. It is zero with the names of
-// Prometheus.
+// A shape has the attributes by which durations of requests are divided, beside their place. It is zero with the names
+// of Prometheus.
 type shape struct {
 	method   method
 	isSecure bool
@@ -75,7 +77,8 @@ func (s *shape) attributes(all []attribute.KeyValue) attribute.Set {
 	if s.isSecure {
 		scheme = "https"
 	}
-	all = append(all, attribute.String("http.request.method", methods[s.method]), attribute.String("url.scheme", scheme))
+	all = append(all, attribute.String("http.request.method", methods[s.method]),
+		attribute.String("url.scheme", scheme))
 	if s.template != "" {
 		all = append(all, attribute.String("http.route", s.template))
 	}

@@ -11,7 +11,8 @@ import (
 
 // sharedBounds are the upper bounds of the histogram of decisions on shared limits in seconds: from
 // decisions without a round trip to the longest deadline.
-var sharedBounds = []float64{0.000005, 0.00001, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1}
+var sharedBounds = []float64{0.000005, 0.00001, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+	0.1, 1}
 
 // sharedLimits describes the limits that gateways share.
 type sharedLimits struct {
@@ -20,8 +21,8 @@ type sharedLimits struct {
 	unavailable atomic.Int64
 }
 
-// SharedLimitDecided counts a decision on the shared limits of a request. The outcome is one CamelCase word of a small fixed
-// set, such as Admitted, Refused or Timeout.
+// SharedLimitDecided counts a decision on the shared limits of a request. The outcome is one CamelCase word of a small
+// fixed set, such as Admitted, Refused or Timeout.
 func (t *Telemetry) SharedLimitDecided(outcome string, took time.Duration) {
 	s := &t.sharedLimits
 	if option := s.outcomes.get(outcome, maxNames, newOutcome); option != nil {
@@ -45,7 +46,8 @@ func (t *Telemetry) SharedLimitStoreAway() int { return int(t.sharedLimits.unava
 func (s *sharedLimits) register(m metric.Meter) error {
 	var err error
 	s.decisions, err = m.Float64Histogram("gateway_shared_limit_decision_duration",
-		metric.WithDescription("How long decisions on limits that gateways share took, by outcome."), metric.WithUnit("s"),
+		metric.WithDescription("How long decisions on limits that gateways share took, by outcome."),
+		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(sharedBounds...))
 	if err != nil {
 		return err

@@ -15,7 +15,8 @@ func TestSharedLimits(t *testing.T) {
 	tel.SharedLimitStore(1)
 	var got []string
 	for _, line := range scrape(t, tel) {
-		if strings.HasPrefix(line, "gateway_shared_limit") && (!strings.Contains(line, "_bucket") || strings.Contains(line, `le="0.001"`)) {
+		if strings.HasPrefix(line, "gateway_shared_limit") &&
+			(!strings.Contains(line, "_bucket") || strings.Contains(line, `le="0.001"`)) {
 			got = append(got, line)
 		}
 	}

@@ -1,9 +1,9 @@
 // Package telemetry measures the gateway and writes its log.
 //
 // Metrics go through the OpenTelemetry SDK to a Prometheus registry of their own, so nothing that a library registers
-// globally is ever exposed. What every request touches (request counts, durations, gauges) is kept in plain atomics that
-// the SDK reads when it is scraped: the SDK's own synchronous instruments cost about 200 ns for each measurement, ours
-// about a tenth of that. Events that are rare use the SDK's instruments as they are.
+// globally is ever exposed. What every request touches (request counts, durations, gauges) is kept in plain atomics
+// that the SDK reads when it is scraped: the SDK's own synchronous instruments cost about 200 ns for each measurement,
+// ours about a tenth of that. Events that are rare use the SDK's instruments as they are.
 package telemetry
 
 import (
@@ -188,7 +188,8 @@ func (p *Push) exporter(ctx context.Context) (sdkmetric.Exporter, error) {
 	case p.IsGRPC:
 		return otlpmetricgrpc.New(ctx)
 	case p.Endpoint != "":
-		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(strings.TrimSuffix(p.Endpoint, "/")+"/v1/metrics"))
+		return otlpmetrichttp.New(ctx,
+			otlpmetrichttp.WithEndpointURL(strings.TrimSuffix(p.Endpoint, "/")+"/v1/metrics"))
 	}
 	return otlpmetrichttp.New(ctx)
 }

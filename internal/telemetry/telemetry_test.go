@@ -100,8 +100,10 @@ func TestMetricsBeforeAnyRequest(t *testing.T) {
 
 func TestRequestDone(t *testing.T) {
 	tel := newTelemetry(t)
-	tel.RequestDone(request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 3 * time.Millisecond}.record(), nil)
-	tel.RequestDone(request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 90 * time.Second}.record(), nil)
+	tel.RequestDone(request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201,
+		Took: 3 * time.Millisecond}.record(), nil)
+	tel.RequestDone(request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201,
+		Took: 90 * time.Second}.record(), nil)
 	// Neither an unregistered resource nor an odd verb or code makes a series of its own.
 	tel.RequestDone(request{Verb: "get", Group: "a.example", Resource: "b", Code: 404}.record(), nil)
 	tel.RequestDone(request{Verb: "get", Group: "c.example", Resource: "d", Code: 404}.record(), nil)
@@ -113,7 +115,8 @@ func TestRequestDone(t *testing.T) {
 		case strings.HasPrefix(line, "gateway_requests_total"):
 			counts = append(counts, line)
 		case strings.Contains(line, `kind="write",resource="widgets"`):
-			create = append(create, strings.Replace(line, `group="example.com",kind="write",resource="widgets",route="",upstream=""`, "…", 1))
+			create = append(create, strings.Replace(line,
+				`group="example.com",kind="write",resource="widgets",route="",upstream=""`, "…", 1))
 		}
 	}
 	equalLines(t, counts, []string{
@@ -139,14 +142,17 @@ func TestRequestDone(t *testing.T) {
 func TestSeriesOfAResource(t *testing.T) {
 	tel := newTelemetry(t)
 	for code := range 600 {
-		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
-			tel.RequestDone(request{Verb: verb, Group: "example.com", Resource: "widgets", Registered: true, Code: code}.record(), nil)
+		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete",
+			"deletecollection"} {
+			tel.RequestDone(request{Verb: verb, Group: "example.com", Resource: "widgets", Registered: true,
+				Code: code}.record(), nil)
 		}
 	}
 	for i := range 100 {
 		tel.SchemaRefused("widgets", fmt.Sprintf("Cause%d", i))
 	}
-	for _, cause := range []string{"FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported", "FieldValueTypeInvalid", "FieldValueDuplicate", "FieldValueForbidden", "FieldValueTooLong"} {
+	for _, cause := range []string{"FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported",
+		"FieldValueTypeInvalid", "FieldValueDuplicate", "FieldValueForbidden", "FieldValueTooLong"} {
 		tel.SchemaRefused("widgets", cause)
 	}
 	n, total := 0, 0
@@ -170,7 +176,8 @@ func TestSeriesOfAResource(t *testing.T) {
 // Buckets show a trace of a request in them, in OpenMetrics.
 func TestExemplars(t *testing.T) {
 	tel := newTelemetry(t)
-	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 2 * time.Millisecond}.record()
+	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201,
+		Took: 2 * time.Millisecond}.record()
 	r.Trace = Trace{ID: [16]byte{15: 1}, Span: [8]byte{7: 2}, Sampled: true}
 	tel.RequestDone(r, nil)
 	w := httptest.NewRecorder()
@@ -192,8 +199,10 @@ func TestSemanticNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tel.Shutdown(context.Background()) }()
-	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 2 * time.Millisecond}.record()
-	r.Asked.Method, r.Asked.Scheme, r.About.Template, r.Spent.Backend = "POST", "https", "/widgets/{name}", time.Millisecond
+	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201,
+		Took: 2 * time.Millisecond}.record()
+	r.Asked.Method, r.Asked.Scheme, r.About.Template, r.Spent.Backend = "POST", "https", "/widgets/{name}",
+		time.Millisecond
 	series := new(Series)
 	tel.RequestDone(r, series)
 	r.Asked.Scheme = "http" // the same operation, by another way
@@ -220,7 +229,8 @@ func TestSemanticNames(t *testing.T) {
 		`http_server_request_duration_seconds_count{error_type="503",` + place + `,http_request_method="POST",http_response_status_code="503",http_route="/widgets/{name}",url_scheme="http"} 1`,
 		`http_server_request_duration_seconds_count{error_type="client_left",` + place + `,http_request_method="_OTHER",http_response_status_code="499",http_route="/widgets/{name}",url_scheme="http"} 1`,
 		`http_client_request_duration_seconds_count{` + orders + `,http_response_status_code="200",` + there + `} 1`,
-		`http_client_request_duration_seconds_count{error_type="409",` + orders + `,http_response_status_code="409",` + there + `} 1`,
+		`http_client_request_duration_seconds_count{error_type="409",` + orders + `,http_response_status_code="409",` +
+			there + `} 1`,
 		`http_client_request_duration_seconds_count{error_type="Timeout",` + orders + `,` + there + `} 1`,
 		"gateway_requests_in_flight 0",
 		`gateway_policy_cost_units_total{policy="p"} 7`,
@@ -235,7 +245,8 @@ func TestSemanticNames(t *testing.T) {
 func TestSemanticConventions(t *testing.T) {
 	n := names{areSemantic: true}
 	for got, want := range map[string]string{
-		n.metric("gateway_request_duration"): httpconv.ServerRequestDuration{}.Name(), n.metric("gateway_upstream_request_duration"): httpconv.ClientRequestDuration{}.Name(),
+		n.metric("gateway_request_duration"):          httpconv.ServerRequestDuration{}.Name(),
+		n.metric("gateway_upstream_request_duration"): httpconv.ClientRequestDuration{}.Name(),
 	} {
 		if got != want {
 			t.Errorf("a metric is named %s, want %s", got, want)
@@ -256,11 +267,18 @@ func TestSemanticConventions(t *testing.T) {
 		has  attribute.Set
 		want []attribute.Key
 	}{
-		"served": {served.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey, semconv.HTTPRouteKey, semconv.HTTPResponseStatusCodeKey, semconv.ErrorTypeKey}},
-		"left":   {left.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey, semconv.HTTPResponseStatusCodeKey, semconv.ErrorTypeKey}},
-		"odd":    {odd.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey, semconv.ErrorTypeKey}},
-		"client": {client.attributes(backend.server.ToSlice()), []attribute.Key{"gateway.upstream", semconv.HTTPRequestMethodKey, semconv.ServerAddressKey, semconv.ServerPortKey, semconv.HTTPResponseStatusCodeKey, semconv.ErrorTypeKey}},
-		"failed": {failed.attributes(backend.server.ToSlice()), []attribute.Key{"gateway.upstream", semconv.HTTPRequestMethodKey, semconv.ServerAddressKey, semconv.ServerPortKey, semconv.ErrorTypeKey}},
+		"served": {served.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey,
+			semconv.HTTPRouteKey, semconv.HTTPResponseStatusCodeKey, semconv.ErrorTypeKey}},
+		"left": {left.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey,
+			semconv.HTTPResponseStatusCodeKey, semconv.ErrorTypeKey}},
+		"odd": {odd.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey,
+			semconv.ErrorTypeKey}},
+		"client": {client.attributes(backend.server.ToSlice()),
+			[]attribute.Key{"gateway.upstream", semconv.HTTPRequestMethodKey, semconv.ServerAddressKey,
+				semconv.ServerPortKey, semconv.HTTPResponseStatusCodeKey, semconv.ErrorTypeKey}},
+		"failed": {failed.attributes(backend.server.ToSlice()),
+			[]attribute.Key{"gateway.upstream", semconv.HTTPRequestMethodKey, semconv.ServerAddressKey,
+				semconv.ServerPortKey, semconv.ErrorTypeKey}},
 	} {
 		for _, key := range c.want {
 			if !c.has.HasValue(key) {
@@ -287,7 +305,8 @@ func TestSemanticSeriesAreBounded(t *testing.T) {
 	backend := ExchangesWith(tel, "orders", "http://orders:9000")
 	for code := range 700 {
 		for _, m := range []string{"GET", "POST", fmt.Sprintf("M%d", code)} {
-			r := request{Verb: "get", Group: "example.com", Resource: "widgets", Registered: true, Code: code, Took: time.Millisecond}.record()
+			r := request{Verb: "get", Group: "example.com", Resource: "widgets", Registered: true, Code: code,
+				Took: time.Millisecond}.record()
 			r.Asked.Method = m
 			tel.RequestDone(r, nil)
 			backend.Add([]byte(m), code, "", time.Millisecond)
@@ -295,7 +314,8 @@ func TestSemanticSeriesAreBounded(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-	for _, metric := range []string{"http_server_request_duration_seconds_count", "http_client_request_duration_seconds_count"} {
+	for _, metric := range []string{"http_server_request_duration_seconds_count",
+		"http_client_request_duration_seconds_count"} {
 		total, n := 0, 0
 		for line := range strings.Lines(w.Body.String()) {
 			if strings.HasPrefix(line, metric+"{") {
@@ -319,7 +339,8 @@ func TestSemanticSeriesAllocateNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tel.Shutdown(context.Background()) }()
-	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: time.Millisecond}.record()
+	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201,
+		Took: time.Millisecond}.record()
 	r.Asked.Method, r.About.Template = "POST", "/widgets"
 	series, backend, put := new(Series), ExchangesWith(tel, "orders", "http://orders:9000"), []byte("PUT")
 	if n := testing.AllocsPerRun(100, func() {
@@ -335,9 +356,11 @@ func TestSemanticSeriesAllocateNothing(t *testing.T) {
 func TestRequestDoneKeepsNoBorrowedStrings(t *testing.T) {
 	tel := newTelemetry(t)
 	buffer := []byte("widgets")
-	tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: unsafe.String(&buffer[0], len(buffer)), Registered: true, Code: 200}.record(), nil)
+	tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: unsafe.String(&buffer[0], len(buffer)),
+		Registered: true, Code: 200}.record(), nil)
 	copy(buffer, "xxxxxxx")
-	tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: "widgets", Registered: true, Code: 200}.record(), nil)
+	tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: "widgets", Registered: true,
+		Code: 200}.record(), nil)
 	want := `gateway_requests_total{code="200",group="example.com",resource="widgets",route="",upstream="",verb="get"} 2`
 	if got := strings.Join(scrape(t, tel), "\n"); !strings.Contains(got, want) {
 		t.Errorf("metrics are\n%s\nwant among them\n%s", got, want)
@@ -347,7 +370,8 @@ func TestRequestDoneKeepsNoBorrowedStrings(t *testing.T) {
 func TestSeriesAreBounded(t *testing.T) {
 	tel := newTelemetry(t)
 	for i := range maxResources + 500 {
-		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200}.record(), nil)
+		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true,
+			Code: 200}.record(), nil)
 	}
 	for i := range 2*maxNames + 500 {
 		tel.AdmissionDenied(fmt.Sprintf("policy-%d", i), "widgets", "Invalid")
@@ -379,7 +403,8 @@ func TestPolicyMetrics(t *testing.T) {
 	tel.PoliciesCompiled([]PolicyStage{{"read", 30 * time.Millisecond}, {"take", 2 * time.Second}})
 	tel.PoliciesLoaded(2, "bbbb", time.UnixMilli(1_700_000_000_001))
 	tel.PoliciesSeen(time.UnixMilli(1_700_000_060_250))
-	tel.PolicyFolders([]PolicyFolder{{"a", "team-a", "", time.UnixMilli(1_700_000_060_250)}, {"b", "team-b", "x", time.Time{}}})
+	tel.PolicyFolders([]PolicyFolder{{"a", "team-a", "", time.UnixMilli(1_700_000_060_250)},
+		{"b", "team-b", "x", time.Time{}}})
 	// The old set's hash is gone: two hashes at once would read as a drift between replicas.
 	equalLines(t, scrape(t, tel), []string{
 		`gateway_config_info{hash="2222"} 1`,
@@ -426,7 +451,8 @@ func TestPolicyMetrics(t *testing.T) {
 			t.Error("a reading that has ended still takes too long")
 		}
 	}
-	if lines := strings.Join(scrape(t, tel), "\n"); strings.Contains(lines, "bbbb") || !strings.Contains(lines, `gateway_policy_info{hash="cccc"} 1`) {
+	if lines := strings.Join(scrape(t, tel), "\n"); strings.Contains(lines, "bbbb") ||
+		!strings.Contains(lines, `gateway_policy_info{hash="cccc"} 1`) {
 		t.Errorf("metrics are\n%s\nwant the hash cccc alone", lines)
 	}
 }
@@ -483,7 +509,8 @@ func TestGaugesAndEvents(t *testing.T) {
 
 func TestRecordingAllocatesNothing(t *testing.T) {
 	tel := newTelemetry(t)
-	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: time.Millisecond}.record()
+	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201,
+		Took: time.Millisecond}.record()
 	if n := testing.AllocsPerRun(1000, func() {
 		tel.RequestStarted()
 		tel.RequestDone(r, nil)
@@ -502,7 +529,8 @@ func TestRecordingWhileScraping(t *testing.T) {
 	for w := range 4 {
 		wg.Go(func() {
 			for i := range 500 {
-				tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", (i+w)%50), Registered: true, Code: 200}.record(), nil)
+				tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", (i+w)%50),
+					Registered: true, Code: 200}.record(), nil)
 				tel.PoliciesLoaded(int64(i), "h", time.Unix(1, 0))
 			}
 		})
@@ -513,7 +541,8 @@ func TestRecordingWhileScraping(t *testing.T) {
 	wg.Wait()
 	lines := strings.Join(scrape(t, tel), "\n")
 	for i := range 50 {
-		if want := fmt.Sprintf(`resource="r%d",route="",upstream="",verb="get"} 40`, i); !strings.Contains(lines, want) {
+		if want := fmt.Sprintf(`resource="r%d",route="",upstream="",verb="get"} 40`, i); !strings.Contains(lines,
+			want) {
 			t.Errorf("no line with %s", want)
 		}
 	}
@@ -523,7 +552,8 @@ func TestNewLogger(t *testing.T) {
 	for _, c := range []struct{ level, format, want, err string }{
 		{"", "", "level=INFO msg=info a=1\nlevel=WARN msg=warn a=1\n", ""},
 		{"warn", "text", "level=WARN msg=warn a=1\n", ""},
-		{"Info", "JSON", `{"level":"INFO","msg":"info","a":1}` + "\n" + `{"level":"WARN","msg":"warn","a":1}` + "\n", ""},
+		{"Info", "JSON", `{"level":"INFO","msg":"info","a":1}` + "\n" + `{"level":"WARN","msg":"warn","a":1}` + "\n",
+			""},
 		{"loud", "", "", "log level 'loud' must be one of 'Debug', 'Info', 'Warn', 'Error'"},
 		{"", "xml", "", "log format 'xml' must be one of 'Text', 'JSON'"},
 	} {
@@ -556,9 +586,11 @@ func TestNewLogger(t *testing.T) {
 func BenchmarkRequestDone(b *testing.B) {
 	tel := newTelemetry(b)
 	for i := range 200 {
-		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200}.record(), nil)
+		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true,
+			Code: 200}.record(), nil)
 	}
-	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: time.Millisecond}.record()
+	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201,
+		Took: time.Millisecond}.record()
 	b.ReportAllocs()
 	for b.Loop() {
 		tel.RequestStarted()
@@ -582,7 +614,8 @@ func TestExpect(t *testing.T) {
 		t.Helper()
 		var got []string
 		for _, line := range scrape(t, tel) {
-			if strings.HasPrefix(line, "gateway_audit_lost_events_total") || strings.HasPrefix(line, "gateway_admission_ignored_failures_total") {
+			if strings.HasPrefix(line, "gateway_audit_lost_events_total") ||
+				strings.HasPrefix(line, "gateway_admission_ignored_failures_total") {
 				got = append(got, line)
 			}
 		}
@@ -592,11 +625,13 @@ func TestExpect(t *testing.T) {
 	}
 	expected()
 	tel.Expect([]string{"log", "webhook"}, []string{"sizes"})
-	expected(`gateway_admission_ignored_failures_total{policy="sizes"} 0`, `gateway_audit_lost_events_total{sink="log"} 0`, `gateway_audit_lost_events_total{sink="webhook"} 0`)
+	expected(`gateway_admission_ignored_failures_total{policy="sizes"} 0`,
+		`gateway_audit_lost_events_total{sink="log"} 0`, `gateway_audit_lost_events_total{sink="webhook"} 0`)
 	tel.AuditLost("webhook", 3)
 	tel.PolicyIgnored("sizes")
 	tel.Expect(nil, []string{"sizes", "prices"}) // files that were read again
-	expected(`gateway_admission_ignored_failures_total{policy="prices"} 0`, `gateway_admission_ignored_failures_total{policy="sizes"} 1`,
+	expected(`gateway_admission_ignored_failures_total{policy="prices"} 0`,
+		`gateway_admission_ignored_failures_total{policy="sizes"} 1`,
 		`gateway_audit_lost_events_total{sink="log"} 0`, `gateway_audit_lost_events_total{sink="webhook"} 3`)
 	if got, want := tel.Totals().LostEvents, []Tally{{"log", "", 0}, {"webhook", "", 3}}; !slices.Equal(got, want) {
 		t.Errorf("lost events are %v, want %v", got, want)
@@ -605,7 +640,8 @@ func TestExpect(t *testing.T) {
 	tel.PolicyDecided("sizes", "Allow", 1)
 	tel.PolicyDecided("prices", "Deny", 1)
 	tel.PolicyDecided("sizes", "Deny", 1)
-	if got, want := tel.Totals().Verdicts, []Tally{{"prices", "Deny", 1}, {"sizes", "Allow", 1}, {"sizes", "Deny", 2}}; !slices.Equal(got, want) {
+	if got, want := tel.Totals().Verdicts,
+		[]Tally{{"prices", "Deny", 1}, {"sizes", "Allow", 1}, {"sizes", "Deny", 2}}; !slices.Equal(got, want) {
 		t.Errorf("verdicts are %v, want %v", got, want)
 	}
 }
@@ -619,14 +655,16 @@ func TestSeriesIsWhereItIsLookedUp(t *testing.T) {
 			in = new(Series)
 		}
 		for n := range 40 {
-			r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: []int{201, 422, 201, 409, 0, 1000}[n%6], Took: time.Duration(n) * time.Millisecond}.record()
+			r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true,
+				Code: []int{201, 422, 201, 409, 0, 1000}[n%6], Took: time.Duration(n) * time.Millisecond}.record()
 			r.Spent.Backend = time.Duration(n%3) * time.Millisecond
 			tel.RequestDone(r, in)
 		}
 		w := httptest.NewRecorder()
 		tel.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		for line := range strings.Lines(w.Body.String()) {
-			if strings.HasPrefix(line, "gateway_request") || strings.HasPrefix(line, "gateway_backend") || strings.HasPrefix(line, "gateway_upstream") {
+			if strings.HasPrefix(line, "gateway_request") || strings.HasPrefix(line, "gateway_backend") ||
+				strings.HasPrefix(line, "gateway_upstream") {
 				pages[i] += line
 			}
 		}

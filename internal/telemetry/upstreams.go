@@ -50,10 +50,12 @@ func (u *upstreams) register(m metric.Meter) error {
 	}
 	endpoints := gauge("gateway_upstream_endpoints", "Servers of backends, by whether requests are sent to them.")
 	circuits := gauge("gateway_upstream_circuit", "1 for the state that the circuit breaker of a backend is in.")
-	connections := gauge("gateway_upstream_connections", "Connections to backends, by whether a request or stream has them.")
+	connections := gauge("gateway_upstream_connections",
+		"Connections to backends, by whether a request or stream has them.")
 	pending := gauge("gateway_upstream_pending_requests", "Requests that wait for a connection to a backend.")
 	retries := counter("gateway_upstream_retries", "Requests that were sent to a backend once more.")
-	ejections := counter("gateway_upstream_ejections", "How often a server of a backend was passed over because it failed.")
+	ejections := counter("gateway_upstream_ejections",
+		"How often a server of a backend was passed over because it failed.")
 	unended := counter("gateway_upstream_unended_writes", "Writes to a backend that compares no versions which had not ended a minute after their time had passed, or were not watched: one that is carried out after all may undo others.")
 	surplus := counter("gateway_upstream_surplus", "Connections to a backend that were closed because it sent bytes that it was not asked for: behind an answer, or before a request.")
 	varying := gauge("gateway_upstream_varying_reads", "1 for a resource whose reads differ although nobody writes it, so that its objects get no ETags.")
@@ -99,7 +101,8 @@ func firstOf(first, err error) error {
 	return err
 }
 
-// maxUpstreams bounds the backends that get series of their own: a cluster may have thousands. The configuration's come first.
+// maxUpstreams bounds the backends that get series of their own: a cluster may have thousands. The configuration's come
+// first.
 const maxUpstreams = 200
 
 // bounded returns backends of which those beyond the bound are counted together, under other.
@@ -117,7 +120,8 @@ func bounded(all []Upstream) []Upstream {
 		}
 		rest.Active, rest.Idle, rest.Pending = rest.Active+one.Active, rest.Idle+one.Idle, rest.Pending+one.Pending
 		rest.Unended += one.Unended
-		rest.Retries, rest.Ejections, rest.Surplus = rest.Retries+one.Retries, rest.Ejections+one.Ejections, rest.Surplus+one.Surplus
+		rest.Retries, rest.Ejections, rest.Surplus = rest.Retries+one.Retries, rest.Ejections+one.Ejections,
+			rest.Surplus+one.Surplus
 	}
 	return append(all[:maxUpstreams:maxUpstreams], rest)
 }

@@ -12,7 +12,8 @@ func TestUpstreams(t *testing.T) {
 		return []Upstream{{
 			Name: "orders", Endpoints: map[string]int{"Ready": 2, "Ejected": 1, "Unhealthy": 0},
 			Circuits: map[string]int{"Closed": 1, "Open": 0, "HalfOpen": 0},
-			Active:   3, Idle: 2, Pending: 1, Retries: 4, Ejections: 5, Surplus: 6, Unended: 7, Varying: []string{"carts.example.com", "notes"},
+			Active:   3, Idle: 2, Pending: 1, Retries: 4, Ejections: 5, Surplus: 6, Unended: 7,
+			Varying: []string{"carts.example.com", "notes"},
 		}}
 	})
 	var got []string
@@ -46,7 +47,8 @@ func TestManyUpstreams(t *testing.T) {
 	tel.ObserveUpstreams(func() []Upstream {
 		all := make([]Upstream, maxUpstreams+50)
 		for i := range all {
-			all[i] = Upstream{Name: strconv.Itoa(i), Endpoints: map[string]int{"Ready": 2}, Circuits: map[string]int{"Closed": 1}, Active: 1, Retries: 3}
+			all[i] = Upstream{Name: strconv.Itoa(i), Endpoints: map[string]int{"Ready": 2},
+				Circuits: map[string]int{"Closed": 1}, Active: 1, Retries: 3}
 		}
 		return all
 	})

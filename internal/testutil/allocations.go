@@ -6,15 +6,16 @@ import (
 	"testing"
 )
 
-// RecordAllocations has all allocations of the process recorded until the test ends, so that [BytesBy] finds those from now on.
+// RecordAllocations has all allocations of the process recorded until the test ends, so that [BytesBy] finds those from
+// now on.
 func RecordAllocations(t *testing.T) {
 	before := runtime.MemProfileRate
 	runtime.MemProfileRate = 1
 	t.Cleanup(func() { runtime.MemProfileRate = before })
 }
 
-// BytesBy returns how many bytes are held that a function, or what it calls, allocated. The heap as a whole says nothing of one
-// request: what goroutines of other tests leave behind comes and goes beside it.
+// BytesBy returns how many bytes are held that a function, or what it calls, allocated. The heap as a whole says
+// nothing of one request: what goroutines of other tests leave behind comes and goes beside it.
 func BytesBy(function string) (n int64) {
 	runtime.GC()
 	runtime.GC() // the profile is complete as of the collection before the last

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// SmallDisk returns a folder that is a file system of its own, of so many bytes. Without the right to mount one the test is
-// skipped.
+// SmallDisk returns a folder that is a file system of its own, of so many bytes. Without the right to mount one the
+// test is skipped.
 func SmallDisk(t testing.TB, bytes int64) string {
 	t.Helper()
 	dir := t.TempDir()

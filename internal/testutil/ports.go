@@ -1,7 +1,7 @@
 package testutil
 
-// The modules of e2e and tools/gatekeeper have this file by a symbolic link: a requirement of this module would raise the
-// versions of Kubernetes and Gatekeeper that they test against.
+// The modules of e2e and tools/gatekeeper have this file by a symbolic link: a requirement of this module would raise
+// the versions of Kubernetes and Gatekeeper that they test against.
 
 import (
 	"fmt"
@@ -50,7 +50,8 @@ const lowest, ports = 12000, 10000
 // reserve takes a port for this process until it ends, by the lock of a file. It reports false if a test of another
 // process has the port, which may not listen on it yet.
 func reserve(port int) bool {
-	f, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("gateway-test-port-%d", port)), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("gateway-test-port-%d", port)), os.O_CREATE|os.O_RDWR,
+		0o600)
 	if err != nil {
 		return false
 	}

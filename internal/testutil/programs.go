@@ -16,7 +16,8 @@ func BuildProgram(file, module, program string) error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.Command("go", "run", "-C", module, "-tags", "grpcnotrace", "-exec", "cp", program, file).CombinedOutput()
+	out, err := exec.Command("go", "run", "-C", module, "-tags", "grpcnotrace", "-exec", "cp", program,
+		file).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s is not built: %w\n%s", program, err, out)
 	}

@@ -37,9 +37,9 @@ type abandonedCase struct {
 	want    string // the kind of the failure; "" is an answer
 }
 
-// TestAbandoned: a round trip ends when its client leaves, whatever it waits for, and the backend learns of it. The slot of
-// the connection is free again, no failure is noted of the backend, and the next request is answered. An exchange that runs
-// on is not cancelled, but nothing is sent for a client that has left.
+// TestAbandoned: a round trip ends when its client leaves, whatever it waits for, and the backend learns of it. The
+// slot of the connection is free again, no failure is noted of the backend, and the next request is answered. An
+// exchange that runs on is not cancelled, but nothing is sent for a client that has left.
 func TestAbandoned(t *testing.T) {
 	for protocol, serve := range map[string]func(testing.TB, http.Handler) Config{
 		"HTTP/1.1": serveHTTP1, "HTTP/2": servePlain, "HTTP/2 over TLS": serveTLS,
@@ -50,11 +50,14 @@ func TestAbandoned(t *testing.T) {
 			"head after a large body": {
 				path: "/silent", body: strings.Repeat("x", 100<<10), isSent: true, want: "Abandoned",
 			},
-			"the body is not taken": {path: "/full", body: strings.Repeat("x", 32<<20), isSent: true, want: "Abandoned"},
+			"the body is not taken": {path: "/full", body: strings.Repeat("x", 32<<20), isSent: true,
+				want: "Abandoned"},
 			"upload": {
-				path: "/silent", upload: &stuckUpload{text: make([]byte, 50), interrupted: make(chan struct{})}, isSent: true, want: "Abandoned",
+				path: "/silent", upload: &stuckUpload{text: make([]byte, 50), interrupted: make(chan struct{})},
+				isSent: true, want: "Abandoned",
 			},
-			"head after an upload": {path: "/silent", upload: &textUpload{parts: []string{"abc"}, length: 3}, isSent: true, want: "Abandoned"},
+			"head after an upload": {path: "/silent", upload: &textUpload{parts: []string{"abc"}, length: 3},
+				isSent: true, want: "Abandoned"},
 			"body":                 {path: "/part", whole: 1 << 20, isSent: true, want: "Abandoned"},
 			"body of known length": {path: "/known", whole: 1 << 20, isSent: true, want: "Abandoned"},
 			"before":               {path: "/silent", hasLeft: true, want: "Abandoned"},
@@ -116,7 +119,8 @@ func testAbandoned(t *testing.T, serve func(testing.TB, http.Handler) Config, te
 	var who presence.Client
 	req := request("POST", test.path, test.body)
 	if u := test.upload; u != nil {
-		req.Head = []byte("POST " + test.path + " HTTP/1.1\r\nHost: b\r\nContent-Length: " + map[int64]string{3: "3", 100: "100"}[u.Length()] + "\r\n\r\n")
+		req.Head = []byte("POST " + test.path + " HTTP/1.1\r\nHost: b\r\nContent-Length: " +
+			map[int64]string{3: "3", 100: "100"}[u.Length()] + "\r\n\r\n")
 	}
 	req.Upload, req.Whole, req.Client, req.RunsOn = test.upload, test.whole, &who, test.runsOn
 	if test.hasLeft {
@@ -173,7 +177,8 @@ func TestAbandonedQueue(t *testing.T) {
 		client := newClient(t, config)
 		first := make(chan error)
 		go func() { first <- client.Do(request("GET", "/", ""), new(message.Response)) }()
-		testutil.Eventually(t, "the connection to be in use", func() bool { open, idle := client.Conns(); return open == 1 && idle == 0 })
+		testutil.Eventually(t, "the connection to be in use",
+			func() bool { open, idle := client.Conns(); return open == 1 && idle == 0 })
 		const waiting = 50
 		ended := make(chan error)
 		clients := make([]presence.Client, waiting)
@@ -243,9 +248,12 @@ func TestAbandonedQueue(t *testing.T) {
 
 // TestAbandonedLate: a client that leaves at any moment of its round trips costs the others nothing.
 func TestAbandonedLate(t *testing.T) {
-	for name, serve := range map[string]func(testing.TB, http.Handler) Config{"HTTP/1.1": serveHTTP1, "HTTP/2": servePlain} {
+	for name, serve := range map[string]func(testing.TB, http.Handler) Config{"HTTP/1.1": serveHTTP1,
+		"HTTP/2": servePlain} {
 		t.Run(name, func(t *testing.T) {
-			client := newClient(t, serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })))
+			client := newClient(t,
+				serve(t,
+					http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })))
 			for i := range 300 {
 				var who presence.Client
 				req := request("GET", "/", "")

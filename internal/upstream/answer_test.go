@@ -33,10 +33,14 @@ func TestAnswerAsItCame(t *testing.T) {
 			"after an interim answer", "GET", "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + okReply,
 			"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + added + "\r\n", "ok",
 		},
-		{"no body to a HEAD", "HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n" + added + "\r\n", ""},
-		{"not modified", "GET", "HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n", "HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n" + added + "\r\n", ""},
-		{"no content", "DELETE", "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 204 No Content\r\n" + added + "\r\n", ""},
-		{"an error", "GET", "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno", "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n" + added + "\r\n", "no"},
+		{"no body to a HEAD", "HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n",
+			"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n" + added + "\r\n", ""},
+		{"not modified", "GET", "HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n",
+			"HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n" + added + "\r\n", ""},
+		{"no content", "DELETE", "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 204 No Content\r\n" +
+			added + "\r\n", ""},
+		{"an error", "GET", "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno",
+			"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n" + added + "\r\n", "no"},
 		{
 			"a body of unknown length", "GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nA: b\r\n\r\n2\r\nok\r\n0\r\n\r\n",
 			"HTTP/1.1 200 OK\r\nA: b\r\n" + added + "\r\n", "ok",
@@ -56,7 +60,8 @@ func TestAnswerAsItCame(t *testing.T) {
 			if c.method == "HEAD" {
 				return // which has a body
 			}
-			if err := client.Do(request(c.method, "/a", ""), &resp); err != nil || string(resp.Head())+string(resp.Body()) != okReply {
+			if err := client.Do(request(c.method, "/a", ""), &resp); err != nil || string(resp.Head())+
+				string(resp.Body()) != okReply {
 				t.Errorf("then came %q with %q, %v", resp.Head(), resp.Body(), err)
 			}
 		})

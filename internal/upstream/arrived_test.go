@@ -13,8 +13,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// begin sends a request for which the backend answers with a head and a body, and then does something else with the connection.
-func begin(t *testing.T, client *Client, conns chan net.Conn, head, body string, then func(net.Conn)) *message.Response {
+// begin sends a request for which the backend answers with a head and a body, and then does something else with the
+// connection.
+func begin(t *testing.T, client *Client, conns chan net.Conn, head, body string,
+	then func(net.Conn)) *message.Response {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -31,7 +33,8 @@ func begin(t *testing.T, client *Client, conns chan net.Conn, head, body string,
 	return &resp
 }
 
-// TestReadReady: behind a read that has filled the buffer over the connection, what else has arrived is read without a wait.
+// TestReadReady: behind a read that has filled the buffer over the connection, what else has arrived is read without a
+// wait.
 func TestReadReady(t *testing.T) {
 	url, conns := h1test.Driven(t)
 	client, err := New(Config{Endpoints: []string{url}})
@@ -41,7 +44,8 @@ func TestReadReady(t *testing.T) {
 	defer client.Close()
 	const size = 100_000
 	testutil.Eventually(t, "more than a buffer to be read at once", func() bool {
-		resp := begin(t, client, conns, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n", strings.Repeat("x", size), func(net.Conn) {})
+		resp := begin(t, client, conns, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n",
+			strings.Repeat("x", size), func(net.Conn) {})
 		defer resp.Close()
 		body, p := resp.Stream(), make([]byte, size)
 		first, err := body.Read(p)
@@ -69,7 +73,8 @@ func TestLongBody(t *testing.T) {
 	defer client.Close()
 	want := strings.Repeat("x", 100_000)
 	testutil.Eventually(t, "a body to come at once", func() bool {
-		resp := begin(t, client, conns, "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n", h1test.Chunks(want, len(want)), func(net.Conn) {})
+		resp := begin(t, client, conns, "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n",
+			h1test.Chunks(want, len(want)), func(net.Conn) {})
 		defer resp.Close()
 		body := resp.Stream().(*Body)
 		isAtOnce := body.from.hasMore()
@@ -83,8 +88,8 @@ func TestLongBody(t *testing.T) {
 	})
 }
 
-// TestReadyReset: a read that does not wait keeps the error that it meets for the next: a body that the end of the connection
-// ends is not whole if a reset does.
+// TestReadyReset: a read that does not wait keeps the error that it meets for the next: a body that the end of the
+// connection ends is not whole if a reset does.
 func TestReadyReset(t *testing.T) {
 	url, conns := h1test.Driven(t)
 	client, err := New(Config{Endpoints: []string{url}})

@@ -52,8 +52,8 @@ func (b *Body) Ready() bool {
 	return len(b.prefix) > 0 || b.err != nil || b.from.buffered() > 0
 }
 
-// Wait waits until a Read would find something, if only the end. It takes no memory for the time, neither the caller's nor
-// the connection's buffer, which others use meanwhile. A Read would return the same error.
+// Wait waits until a Read would find something, if only the end. It takes no memory for the time, neither the caller's
+// nor the connection's buffer, which others use meanwhile. A Read would return the same error.
 func (b *Body) Wait() error {
 	if !b.Ready() {
 		if err := b.arm(); err != nil {
@@ -69,8 +69,8 @@ func (b *Body) Wait() error {
 	return nil
 }
 
-// Trailers returns the fields that came behind the body, once a read has returned io.EOF. Those of HTTP/1.1 are read and
-// dropped.
+// Trailers returns the fields that came behind the body, once a read has returned io.EOF. Those of HTTP/1.1 are read
+// and dropped.
 func (b *Body) Trailers() []message.Header { return b.trailers }
 
 // Read waits for bytes of the body and reads what has arrived; io.EOF comes

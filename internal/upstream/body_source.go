@@ -7,13 +7,13 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
-// bodySource is the body of one answer while it comes, in the framing of its protocol. One goroutine at a time reads it;
-// interrupt may be called by any other.
+// bodySource is the body of one answer while it comes, in the framing of its protocol. One goroutine at a time reads
+// it; interrupt may be called by any other.
 type bodySource interface {
 	// arm bounds the reads that wait from now on to about d, or to exactly by if that is set and earlier.
 	arm(now time.Time, d time.Duration, by time.Time) error
-	// read reads bytes of the body; io.EOF comes after the last of a complete body alone. If wait is unset it takes only
-	// what has arrived, and returns 0 and no error if that is nothing.
+	// read reads bytes of the body; io.EOF comes after the last of a complete body alone. If wait is unset it takes
+	// only what has arrived, and returns 0 and no error if that is nothing.
 	read(p []byte, wait bool) (int, error)
 	// buffered returns how many bytes have arrived, framing included.
 	buffered() int
@@ -29,13 +29,13 @@ type bodySource interface {
 	interrupt()
 	// trailers returns the fields behind the body, once it was read to its end.
 	trailers() []message.Header
-	// release ends the use of the connection. The answer is whole if it was read to its end, and the request was sent to
-	// its own.
+	// release ends the use of the connection. The answer is whole if it was read to its end, and the request was sent
+	// to its own.
 	release(isWhole bool, o balance.Outcome)
 }
 
-// uploadSink takes the body of a request that is sent while it comes. One goroutine sends; the other methods may be called by
-// any other.
+// uploadSink takes the body of a request that is sent while it comes. One goroutine sends; the other methods may be
+// called by any other.
 type uploadSink interface {
 	// sendPart sends the n bytes of part behind uploadRoom, of the upload of a request. The last part ends the upload.
 	sendPart(part *[uploadPart]byte, n int, isLast bool, req *Request) error

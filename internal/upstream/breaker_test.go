@@ -14,7 +14,8 @@ import (
 // ERR-4: a backend that does not answer is 503 at once, and says for how long.
 func TestCircuitOpenIsAnswered(t *testing.T) {
 	dead := "http://" + testutil.FreeAddress(t)
-	client, err := New(Config{Endpoints: []string{dead}, Breaker: circuit.Policy{Failures: 2, Open: time.Hour, MaxOpen: time.Hour}})
+	client, err := New(Config{Endpoints: []string{dead},
+		Breaker: circuit.Policy{Failures: 2, Open: time.Hour, MaxOpen: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,8 +26,9 @@ func TestCircuitOpenIsAnswered(t *testing.T) {
 		if kindOf(err) != want {
 			t.Fatalf("request %d: %v", i, err)
 		}
-		if s := status.From(err).ErrStatus; want == "CircuitOpen" && (s.Code != 503 || s.Details.RetryAfterSeconds != 3600 ||
-			s.Message != "the backend failed to answer 2 times in a row: it is asked again after 3600 seconds") {
+		if s := status.From(err).ErrStatus; want == "CircuitOpen" &&
+			(s.Code != 503 || s.Details.RetryAfterSeconds != 3600 ||
+				s.Message != "the backend failed to answer 2 times in a row: it is asked again after 3600 seconds") {
 			t.Errorf("got %+v", s)
 		}
 	}
@@ -41,7 +43,8 @@ func TestAnswerClosesCircuit(t *testing.T) {
 	}
 	defer client.Close()
 	var resp message.Response
-	if err := client.Do(request("GET", "/", ""), &resp); kindOf(err) != "Unreachable" || client.State().Circuit != circuit.Open {
+	if err := client.Do(request("GET", "/", ""), &resp); kindOf(err) != "Unreachable" ||
+		client.State().Circuit != circuit.Open {
 		t.Fatalf("got %v; the circuit is %v", err, client.State().Circuit)
 	}
 	alive := newScripted(t, okReply, okReply)
@@ -63,7 +66,8 @@ func TestImpatientClientsAreNotBelieved(t *testing.T) {
 	s := newScripted(t, "", "", "", "", "")
 	client := newTestClient(t, s, Config{
 		Endpoints: []string{"http://" + s.Addr().String() + "/"},
-		Breaker:   circuit.Policy{Failures: 1, Open: time.Hour, MaxOpen: time.Hour}, Ejection: balance.Ejection{Failures: 1, Base: time.Hour, Max: time.Hour, Percent: 100},
+		Breaker:   circuit.Policy{Failures: 1, Open: time.Hour, MaxOpen: time.Hour},
+		Ejection:  balance.Ejection{Failures: 1, Base: time.Hour, Max: time.Hour, Percent: 100},
 	})
 	for range 5 {
 		req := request("GET", "/", "")

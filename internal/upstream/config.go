@@ -53,8 +53,8 @@ type Config struct {
 	// defaults. Renew follows a change.
 	TLS      func() *tls.Config
 	Timeouts Timeouts
-	// Watches says that the backend is an API server: on connections of HTTP/2 it is asked by PING while it is silent. It is
-	// nil for other backends.
+	// Watches says that the backend is an API server: on connections of HTTP/2 it is asked by PING while it is silent.
+	// It is nil for other backends.
 	Watches *Watches
 	Limits  Limits
 	// Ejection, HealthCheck, Retries and Breaker deal with endpoints that fail. Their zero values do nothing, except
@@ -104,16 +104,16 @@ type Timeouts struct {
 
 // Watches are those of an API server, on which nothing may happen for hours.
 type Watches struct {
-	// Period is how long the backend is asked at most to keep a watch open on a connection of HTTP/1.1, where nothing but the
-	// end of the watch shows that the connection still carries it, and Grace how much longer it may be silent. A zero Period
-	// sets no bound.
+	// Period is how long the backend is asked at most to keep a watch open on a connection of HTTP/1.1, where nothing
+	// but the end of the watch shows that the connection still carries it, and Grace how much longer it may be silent.
+	// A zero Period sets no bound.
 	Period, Grace time.Duration
 }
 
 // Limits bound the connections to a backend, and the requests that wait for one.
 type Limits struct {
-	// Conns is the largest number of connections, and by HTTP/1.1 so of exchanges at a time; ConnsPerEndpoint the largest
-	// number of them to one endpoint, zero for no bound of its own.
+	// Conns is the largest number of connections, and by HTTP/1.1 so of exchanges at a time; ConnsPerEndpoint the
+	// largest number of them to one endpoint, zero for no bound of its own.
 	Conns, ConnsPerEndpoint int
 	// Pending is how many requests may wait for a connection if all are in use, and Wait for how long.
 	Pending int

@@ -40,8 +40,8 @@ type conn struct {
 	vector net.Buffers
 }
 
-// arrivedRead reads bytes that have arrived. The read of the first bytes of an answer is made in the wait for them, which
-// spares a second call that could wait.
+// arrivedRead reads bytes that have arrived. The read of the first bytes of an answer is made in the wait for them,
+// which spares a second call that could wait.
 type arrivedRead struct {
 	isOn   bool // reads are of the socket fd, and do not wait
 	fd     uintptr
@@ -110,8 +110,8 @@ var (
 	errSurplus = errors.New("the backend sent bytes that it was not asked for")
 )
 
-// unasked returns why no request may be sent on an unused connection: it has ended, or has bytes that were not asked for.
-// Those are counted.
+// unasked returns why no request may be sent on an unused connection: it has ended, or has bytes that were not asked
+// for. Those are counted.
 func (cn *conn) unasked() error {
 	s := &cn.socket
 	if s.raw == nil {
@@ -139,8 +139,8 @@ func (cn *conn) judge(found arrival) error {
 	return nil
 }
 
-// decrypt tells what the bytes are that have come on an unused connection. Those of TLS may be none of HTTP, but tickets for
-// further sessions.
+// decrypt tells what the bytes are that have come on an unused connection. Those of TLS may be none of HTTP, but
+// tickets for further sessions.
 func (cn *conn) decrypt() arrival {
 	s, isSecure := cn.Conn.(*secure.Conn)
 	if !isSecure {
@@ -169,8 +169,8 @@ func (cn *conn) countSurplus() {
 	}
 }
 
-// isUnheard reports whether the backend has acknowledged no byte of the request. Then what it has sent is no answer to it. The
-// bytes of the request that TLS has sent are more than those that were written, by less than one segment.
+// isUnheard reports whether the backend has acknowledged no byte of the request. Then what it has sent is no answer to
+// it. The bytes of the request that TLS has sent are more than those that were written, by less than one segment.
 func (cn *conn) isUnheard(fd uintptr) bool {
 	if !cn.isUsed || cn.written == 0 {
 		return false
@@ -208,8 +208,8 @@ type pendingWrite struct {
 	found arrival
 }
 
-// turn writes on its first call, and asks to be called again when the socket is readable. That must have been so after the
-// write, because waiting began before it: what was readable earlier does not count. Then it reads.
+// turn writes on its first call, and asks to be called again when the socket is readable. That must have been so after
+// the write, because waiting began before it: what was readable earlier does not count. Then it reads.
 func (cn *conn) turn(fd uintptr) bool {
 	t := &cn.socket.outward
 	if t.over {
@@ -230,7 +230,8 @@ func (cn *conn) turn(fd uintptr) bool {
 	return len(t.rest) > 0
 }
 
-// readNear reads the first bytes of the answer into a buffer over the connection, and returns false if nothing has come.
+// readNear reads the first bytes of the answer into a buffer over the connection, and returns false if nothing has
+// come.
 func (cn *conn) readNear(fd uintptr) bool {
 	if cn.transport == nil {
 		return true // who makes a health check has a reader of its own
@@ -300,7 +301,8 @@ func (cn *conn) ahead() (bytes, end bool) {
 }
 
 // await waits until there is something to read, an end or an error included, and takes no buffer for the time: a stream
-// may be silent for hours. The deadline of reads holds. If the system has no way to wait so, the Read that follows waits.
+// may be silent for hours. The deadline of reads holds. If the system has no way to wait so, the Read that follows
+// waits.
 func (cn *conn) await() error {
 	switch nc := cn.Conn.(type) {
 	case *secure.Conn:
@@ -317,8 +319,8 @@ func (cn *conn) await() error {
 // errNotYet is the error of a read that may not wait and finds nothing.
 var errNotYet = errors.New("nothing has arrived")
 
-// Read reads from the connection for the buffer over it. In haste it takes what TLS has taken off the socket, and asks the
-// socket only behind a read that may have left some: to ask costs a system call, mostly in vain.
+// Read reads from the connection for the buffer over it. In haste it takes what TLS has taken off the socket, and asks
+// the socket only behind a read that may have left some: to ask costs a system call, mostly in vain.
 func (cn *conn) Read(p []byte) (n int, err error) {
 	switch r := &cn.near; {
 	case r.isOn:
@@ -352,8 +354,8 @@ func (cn *conn) readArrived(p []byte) (int, error) {
 	return 0, errNotYet
 }
 
-// write writes the request, head and body in one go; a small body has been copied behind its head. sent reports whether a
-// byte of it may have left.
+// write writes the request, head and body in one go; a small body has been copied behind its head. sent reports whether
+// a byte of it may have left.
 func (cn *conn) write(head, body []byte) (sent bool, err error) {
 	var n int64
 	tcp, isPlain := cn.Conn.(*net.TCPConn)
@@ -417,8 +419,8 @@ func (cn *conn) writeAndWait(p []byte, isPlain, looks bool) (int64, error) {
 	return int64(written), nil
 }
 
-// armRead sets the deadline of reads to about d from now, or to exactly by if that is set and earlier. Setting a deadline
-// costs as much as a good part of a system call, so one that is at most an eighth too late is kept.
+// armRead sets the deadline of reads to about d from now, or to exactly by if that is set and earlier. Setting a
+// deadline costs as much as a good part of a system call, so one that is at most an eighth too late is kept.
 func (cn *conn) armRead(now time.Time, d time.Duration, by time.Time) error {
 	until, keep := armed(cn.readBy, now, d, by)
 	if keep {

@@ -33,7 +33,8 @@ func (d *dialer) scheme() string {
 }
 
 // dial makes a connection to an endpoint. It is either one of HTTP/1.1 or one of HTTP/2.
-func (d *dialer) dial(ctx context.Context, e *endpoint, timeout time.Duration, protocol Protocol) (*conn, *h2conn.Conn, error) {
+func (d *dialer) dial(ctx context.Context, e *endpoint, timeout time.Duration,
+	protocol Protocol) (*conn, *h2conn.Conn, error) {
 	nd := d.net
 	nd.Timeout = timeout
 	by := time.Now().Add(timeout)
@@ -69,7 +70,8 @@ func (d *dialer) agree(cn *conn, addr string, protocol Protocol, by time.Time) (
 		return nil, err
 	}
 	return h2conn.New(cn.Conn, h2conn.Config{
-		HeadBytes: d.config.HeadBytes, Ping: d.config.Timeouts.Ping, PingTimeout: d.config.Timeouts.PingAnswer, AsksSilent: d.config.Watches != nil, Write: d.config.Timeouts.Body,
+		HeadBytes: d.config.HeadBytes, Ping: d.config.Timeouts.Ping, PingTimeout: d.config.Timeouts.PingAnswer,
+		AsksSilent: d.config.Watches != nil, Write: d.config.Timeouts.Body,
 		Memory: &d.memory,
 	}, by)
 }

@@ -42,7 +42,8 @@ const (
 
 // String returns the name of the kind, as used in metrics.
 func (k Kind) String() string {
-	return [...]string{"Unreachable", "Busy", "TooSlow", "Broken", "Malformed", "TooLarge", "CircuitOpen", "NoMemory", "ClientFailed", "Abandoned"}[k]
+	return [...]string{"Unreachable", "Busy", "TooSlow", "Broken", "Malformed", "TooLarge", "CircuitOpen", "NoMemory",
+		"ClientFailed", "Abandoned"}[k]
 }
 
 // Code is the HTTP status that a client is answered with.
@@ -66,8 +67,8 @@ type Error struct {
 	RetryAfter int
 	// Sent is set if the request, or a part of it, may have reached the backend.
 	Sent bool
-	// Ended is closed when the exchange has ended after all, by an answer or with its connection. It is nil if the exchange is
-	// over, or is no longer watched. It is set for TooSlow alone, if the request says RunsOn.
+	// Ended is closed when the exchange has ended after all, by an answer or with its connection. It is nil if the
+	// exchange is over, or is no longer watched. It is set for TooSlow alone, if the request says RunsOn.
 	Ended <-chan struct{}
 	Cause error
 

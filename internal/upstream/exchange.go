@@ -15,8 +15,8 @@ import (
 // maxRefused is how often a request that the backend did not process is sent again.
 const maxRefused = 5
 
-// Do sends the request and reads the answer into resp: the head without its hop-by-hop lines, and the body. The body is a
-// stream, which must be closed, unless it was small, already there, an error's, or asked for whole. The error is an
+// Do sends the request and reads the answer into resp: the head without its hop-by-hop lines, and the body. The body is
+// a stream, which must be closed, unless it was small, already there, an error's, or asked for whole. The error is an
 // *Error.
 func (c *Client) Do(req *Request, resp *message.Response) error {
 	now := req.Start
@@ -46,7 +46,8 @@ func (c *Client) report(err error, req *Request) {
 		return
 	}
 	failure.setRetryAfter(&c.config)
-	if c.config.OnError != nil && failure.Kind != NoMemory && failure.Kind != ClientFailed && failure.Kind != Abandoned && !req.isImpatience(failure) {
+	if c.config.OnError != nil && failure.Kind != NoMemory && failure.Kind != ClientFailed &&
+		failure.Kind != Abandoned && !req.isImpatience(failure) {
 		c.config.OnError(failure)
 	}
 }
@@ -170,14 +171,16 @@ func (c *Client) dial(e *endpoint, timeout time.Duration) (*connection, error) {
 }
 
 // dialFor makes a connection for a request, unless its client leaves.
-func (c *Client) dialFor(client *presence.Client, protocol Protocol, e *endpoint, timeout time.Duration) (*connection, error) {
+func (c *Client) dialFor(client *presence.Client, protocol Protocol, e *endpoint,
+	timeout time.Duration) (*connection, error) {
 	ctx, done := client.Context(context.Background())
 	defer done()
 	return c.dialBy(ctx, protocol, e, timeout)
 }
 
 // dialBy makes a connection to an endpoint by a protocol.
-func (c *Client) dialBy(ctx context.Context, protocol Protocol, e *endpoint, timeout time.Duration) (*connection, error) {
+func (c *Client) dialBy(ctx context.Context, protocol Protocol, e *endpoint,
+	timeout time.Duration) (*connection, error) {
 	isOwn := protocol != c.config.Protocol
 	made := &connection{endpoint: e, generation: c.pool.generation(), isOwn: isOwn, slots: 1}
 	cn, multiplexed, err := c.dialer.dial(ctx, e, timeout, protocol)
@@ -189,7 +192,8 @@ func (c *Client) dialBy(ctx context.Context, protocol Protocol, e *endpoint, tim
 	}
 	switch {
 	case multiplexed != nil:
-		made.link, made.slots = &session{conn: multiplexed, transport: &c.transport, scheme: c.dialer.scheme()}, multiplexed.Streams()
+		made.link, made.slots = &session{conn: multiplexed, transport: &c.transport, scheme: c.dialer.scheme()},
+			multiplexed.Streams()
 	default:
 		cn.transport = &c.transport
 		made.link = cn

@@ -139,9 +139,11 @@ func TestNothingIsDeliveredTwice(t *testing.T) {
 		}
 		const percent, perSecond, clients, requests = 10, 5, 8, 150
 		client, err := New(Config{
-			Endpoints: endpoints, Timeouts: Timeouts{Answer: 150 * time.Millisecond, Body: 150 * time.Millisecond}, Limits: Limits{Conns: 5, Wait: time.Minute},
-			Ejection: balance.Ejection{Failures: 3, Base: 20 * time.Millisecond, Max: 100 * time.Millisecond, Percent: 50},
-			Retries:  &balance.RetryBudget{Percent: percent, PerSecond: perSecond},
+			Endpoints: endpoints, Timeouts: Timeouts{Answer: 150 * time.Millisecond, Body: 150 * time.Millisecond},
+			Limits: Limits{Conns: 5, Wait: time.Minute},
+			Ejection: balance.Ejection{Failures: 3, Base: 20 * time.Millisecond, Max: 100 * time.Millisecond,
+				Percent: 50},
+			Retries: &balance.RetryBudget{Percent: percent, PerSecond: perSecond},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -196,7 +198,8 @@ func TestNothingIsDeliveredTwice(t *testing.T) {
 			}
 		}
 		// A server that is not there is passed over, unless the time for an answer is over already.
-		if kinds["Unreachable"] > clients*requests/20 || kinds["200"] < clients*requests/2 || kinds["503"] == 0 || kinds["TooSlow"] == 0 || kinds["Broken"] == 0 || kinds["Malformed"] == 0 {
+		if kinds["Unreachable"] > clients*requests/20 || kinds["200"] < clients*requests/2 || kinds["503"] == 0 ||
+			kinds["TooSlow"] == 0 || kinds["Broken"] == 0 || kinds["Malformed"] == 0 {
 			t.Errorf("seed %d: the outcomes were %v", seed, kinds)
 		}
 		client.pool.check(t, nil)
@@ -304,11 +307,14 @@ func TestRetries(t *testing.T) {
 		{"but not beyond the budget", "GET", cut, Config{Retries: none}, "Broken", [2]int{1, 0}, 0},
 		{"a write does not", "PUT", cut, Config{}, "Broken", [2]int{1, 0}, 0},
 		{"nor a read that saw a byte", "GET", "H" + cut, Config{}, "Broken", [2]int{1, 0}, 0},
-		{"nor one that took all the time", "GET", "", Config{Timeouts: Timeouts{Answer: 20 * time.Millisecond}}, "TooSlow", [2]int{1, 0}, 0},
+		{"nor one that took all the time", "GET", "", Config{Timeouts: Timeouts{Answer: 20 * time.Millisecond}},
+			"TooSlow", [2]int{1, 0}, 0},
 		{"nor an answer that is wrong", "GET", "garbage\r\n\r\n", Config{}, "Malformed", [2]int{1, 0}, 0},
-		{"nor one that is an error", "GET", "HTTP/1.1 503 E\r\nContent-Length: 0\r\n\r\n", Config{}, "", [2]int{1, 0}, 0},
+		{"nor one that is an error", "GET", "HTTP/1.1 503 E\r\nContent-Length: 0\r\n\r\n", Config{}, "", [2]int{1, 0},
+			0},
 		{"a read goes on where there is nobody", "GET", "refused", Config{}, "", [2]int{0, 1}, 1},
-		{"a write too, and without a budget: nothing was sent", "PUT", "refused", Config{Retries: none}, "", [2]int{0, 1}, 1},
+		{"a write too, and without a budget: nothing was sent", "PUT", "refused", Config{Retries: none}, "",
+			[2]int{0, 1}, 1},
 	} {
 		first, second := newScripted(t, c.first), newScripted(t, "HTTP/1.1 204 No Content\r\n\r\n")
 		var ln net.Listener = first
@@ -377,8 +383,9 @@ func TestHangingHandshakeGoesElsewhere(t *testing.T) {
 	defer server.Close()
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	client, err := New(Config{
-		Endpoints: []string{"https://" + silent.Addr().String(), server.URL}, Timeouts: Timeouts{Connect: 500 * time.Millisecond},
-		TLS: func() *tls.Config { return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12} },
+		Endpoints: []string{"https://" + silent.Addr().String(), server.URL},
+		Timeouts:  Timeouts{Connect: 500 * time.Millisecond},
+		TLS:       func() *tls.Config { return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12} },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -438,7 +445,8 @@ func TestFaultyAnswersEject(t *testing.T) {
 	e := func(code int) string { return fmt.Sprintf("HTTP/1.1 %d E\r\nContent-Length: 2\r\n\r\nno", code) }
 	first := newScripted(t, stream, e(500), e(503), e(502), okReply, e(504), e(503), e(502))
 	second := newScripted(t, okReply, okReply, okReply)
-	client := pair(t, first, second, Config{Ejection: balance.Ejection{Failures: 3, Answers: true, Base: time.Hour, Max: time.Hour, Percent: 50}})
+	client := pair(t, first, second,
+		Config{Ejection: balance.Ejection{Failures: 3, Answers: true, Base: time.Hour, Max: time.Hour, Percent: 50}})
 	var watch message.Response
 	if err := client.Do(request("GET", "/watch", ""), &watch); err != nil {
 		t.Fatal(err)
@@ -454,7 +462,8 @@ func TestFaultyAnswersEject(t *testing.T) {
 	if got := fmt.Sprint(codes); got != "[500 503 502 200 504 503 502 200 200 200]" {
 		t.Errorf("the answers were %s", got)
 	}
-	if s := client.State(); s.Ejections != 1 || s.Endpoints[0].Status != balance.EndpointEjected || s.Endpoints[0].InFlight != 1 || s.Endpoints[1].Status != balance.EndpointReady {
+	if s := client.State(); s.Ejections != 1 || s.Endpoints[0].Status != balance.EndpointEjected ||
+		s.Endpoints[0].InFlight != 1 || s.Endpoints[1].Status != balance.EndpointReady {
 		t.Errorf("the state is %+v", s)
 	}
 	first.mu.Lock()
@@ -494,7 +503,8 @@ func TestAnswersThatDoNotEject(t *testing.T) {
 func TestClosedIdleConnectionsAreNoFailures(t *testing.T) {
 	s := newScripted(t, okReply, okReply)
 	other := newScripted(t)
-	client := pair(t, s, other, Config{Ejection: balance.Ejection{Failures: 1, Base: time.Hour, Max: time.Hour, Percent: 50}})
+	client := pair(t, s, other,
+		Config{Ejection: balance.Ejection{Failures: 1, Base: time.Hour, Max: time.Hour, Percent: 50}})
 	var resp message.Response
 	for range 2 {
 		if err := client.Do(request("PUT", "/", "{}"), &resp); err != nil {

@@ -64,7 +64,8 @@ func (c *checker) check(e *endpoint) error {
 	if err != nil {
 		return err
 	}
-	head := "GET " + h.Path + " HTTP/1.1\r\nHost: " + e.Origin.Authority + "\r\nUser-Agent: admission-gateway\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+	head := "GET " + h.Path + " HTTP/1.1\r\nHost: " + e.Origin.Authority +
+		"\r\nUser-Agent: admission-gateway\r\nAccept: */*\r\nConnection: close\r\n\r\n"
 	if multiplexed != nil {
 		return c.judge(askOne(multiplexed, c.dialer.scheme(), head, by))
 	}

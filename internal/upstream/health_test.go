@@ -35,7 +35,8 @@ func TestHealthCheckAnswers(t *testing.T) {
 		{answer: okReply, status: 204, want: "the answer has the status 200, not 204"},
 		{answer: cut, want: "unexpected EOF"},
 		{answer: "SSH-2.0-OpenSSH_9.6\r\n", want: "the answer does not start with a status line"},
-		{answer: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", want: "the answer has the status 101"},
+		{answer: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+			want: "the answer has the status 101"},
 		{answer: "", want: "i/o timeout"},
 	} {
 		s := newScripted(t, c.answer)
@@ -81,13 +82,15 @@ func TestHealthChecks(t *testing.T) {
 	}
 	one := httptest.NewServer(http.HandlerFunc(serve))
 	defer one.Close()
-	two := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	two := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
 	defer two.Close()
 	changes := make(chan balance.Change, 100)
 	client, err := New(Config{
-		Endpoints:   []string{one.URL, two.URL},
-		HealthCheck: &HealthCheck{Path: "/readyz", Period: 2 * time.Millisecond, Timeout: time.Minute, Thresholds: balance.Thresholds{Unhealthy: 2, Healthy: 2}},
-		OnChange:    func(c balance.Change) { changes <- c },
+		Endpoints: []string{one.URL, two.URL},
+		HealthCheck: &HealthCheck{Path: "/readyz", Period: 2 * time.Millisecond, Timeout: time.Minute,
+			Thresholds: balance.Thresholds{Unhealthy: 2, Healthy: 2}},
+		OnChange: func(c balance.Change) { changes <- c },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +106,8 @@ func TestHealthChecks(t *testing.T) {
 		}
 	}
 	sick.Store(true)
-	if c := <-changes; c.Event != balance.Unhealthy || c.Endpoint != one.Listener.Addr().String() || c.Cause != "the answer has the status 500" {
+	if c := <-changes; c.Event != balance.Unhealthy || c.Endpoint != one.Listener.Addr().String() ||
+		c.Cause != "the answer has the status 500" {
 		t.Fatalf("got %+v", c)
 	}
 	before := others.Load()
@@ -157,7 +161,9 @@ func TestHealthChecksFollowAddresses(t *testing.T) {
 		return seen[name]
 	}
 	one, two := serve("one"), serve("two")
-	client, err := New(Config{Endpoints: []string{one.URL}, HealthCheck: &HealthCheck{Path: "/", Period: time.Millisecond, Timeout: time.Minute, Thresholds: balance.Thresholds{Unhealthy: 1, Healthy: 1}}})
+	client, err := New(Config{Endpoints: []string{one.URL},
+		HealthCheck: &HealthCheck{Path: "/", Period: time.Millisecond, Timeout: time.Minute,
+			Thresholds: balance.Thresholds{Unhealthy: 1, Healthy: 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +187,8 @@ func TestSilentServerIsUnhealthy(t *testing.T) {
 	changes := make(chan balance.Change, 10)
 	client, err := New(Config{
 		Endpoints: []string{"http://" + ln.Addr().String()}, OnChange: func(c balance.Change) { changes <- c },
-		HealthCheck: &HealthCheck{Path: "/", Period: time.Hour, Timeout: time.Millisecond, Thresholds: balance.Thresholds{Unhealthy: 3, Healthy: 1}},
+		HealthCheck: &HealthCheck{Path: "/", Period: time.Hour, Timeout: time.Millisecond,
+			Thresholds: balance.Thresholds{Unhealthy: 3, Healthy: 1}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -35,8 +35,8 @@ func (p *purse) Take(n int) bool {
 
 func (p *purse) Give(n int) { p.left.Add(int64(n)) }
 
-// What streams hold beyond their first 16 KiB is granted by the budget. A stream that would hold more ends, and gives back
-// what it held; the others go on.
+// What streams hold beyond their first 16 KiB is granted by the budget. A stream that would hold more ends, and gives
+// back what it held; the others go on.
 func TestHTTP2MemoryIsGranted(t *testing.T) {
 	const granted = 5 * 16 << 10
 	begun := make(chan struct{}) // the client has the head
@@ -157,7 +157,8 @@ func TestHTTP2WindowsGrow(t *testing.T) {
 		for left := size; left > 0; {
 			if isSlow {
 				// It takes bytes only once the backend has used the window up, and leaves some.
-				testutil.Eventually(t, "the window to be full", func() bool { return body.from.buffered() >= min(64<<10, left) })
+				testutil.Eventually(t, "the window to be full",
+					func() bool { return body.from.buffered() >= min(64<<10, left) })
 			}
 			n, err := body.Read(part[:min(len(part), left)])
 			if err != nil {
@@ -243,7 +244,8 @@ func newFarTLS(t testing.TB, settings *tls.Config, serve func(f *far, number int
 	}
 }
 
-// A backend that wants a request by HTTP/1.1 gets it so, if the protocol may be chosen, and if nothing of the body is lost.
+// A backend that wants a request by HTTP/1.1 gets it so, if the protocol may be chosen, and if nothing of the body is
+// lost.
 func TestHTTP2NeedsHTTP1(t *testing.T) {
 	answers := map[string]func(f *far, number int){
 		"resets the stream": func(f *far, _ int) {
@@ -269,7 +271,8 @@ func TestHTTP2NeedsHTTP1(t *testing.T) {
 				client := newClient(t, config)
 				for _, req := range []*Request{
 					request("GET", "/", ""), request("POST", "/", "body"),
-					{Head: []byte("PUT / HTTP/1.1\r\nHost: b\r\nTransfer-Encoding: chunked\r\n\r\n"), Upload: &textUpload{length: -1, parts: []string{"part"}}},
+					{Head: []byte("PUT / HTTP/1.1\r\nHost: b\r\nTransfer-Encoding: chunked\r\n\r\n"),
+						Upload: &textUpload{length: -1, parts: []string{"part"}}},
 				} {
 					isUpload := req.Upload != nil
 					method, _, _ := strings.Cut(string(req.Head), " ")
@@ -278,14 +281,16 @@ func TestHTTP2NeedsHTTP1(t *testing.T) {
 					var failure *Error
 					switch {
 					case protocol == Auto && !isUpload:
-						if want := "HTTP/1.1 " + method + " " + string(req.Body); err != nil || string(resp.Body()) != want {
+						if want := "HTTP/1.1 " + method + " " + string(req.Body); err != nil ||
+							string(resp.Body()) != want {
 							t.Errorf("%s: %v, %q, want %q", method, err, resp.Body(), want)
 						}
 					case isUpload && err == nil: // nothing of it was read yet
 						if want := "HTTP/1.1 PUT part"; string(resp.Body()) != want {
 							t.Errorf("%q, want %q", resp.Body(), want)
 						}
-					case !errors.As(err, &failure) || failure.Kind.Code() != 502 || failure.Error() != "the backend takes the request by HTTP/1.1 alone":
+					case !errors.As(err, &failure) || failure.Kind.Code() != 502 ||
+						failure.Error() != "the backend takes the request by HTTP/1.1 alone":
 						t.Errorf("%s by %d: %v: %v", method, protocol, err, errors.Unwrap(err))
 					}
 					resp.Close()
@@ -307,7 +312,9 @@ func TestHTTP2WeakCiphers(t *testing.T) {
 		{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, []string{"h2", "http/1.1"}, "ok"},
 		{tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, []string{"h2", "http/1.1"}, "ok"},
 	} {
-		client := newClient(t, newFarTLS(t, &tls.Config{NextProtos: c.protos, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{c.suite}}, func(f *far, _ int) { f.serveOK() }))
+		client := newClient(t,
+			newFarTLS(t, &tls.Config{NextProtos: c.protos, MaxVersion: tls.VersionTLS12,
+				CipherSuites: []uint16{c.suite}}, func(f *far, _ int) { f.serveOK() }))
 		if got := ask(client, "GET", "/"); got != c.want {
 			t.Errorf("%s with %q: %s, want %s", tls.CipherSuiteName(c.suite), c.protos, got, c.want)
 		}
@@ -323,7 +330,8 @@ func TestHTTP2HealthChecks(t *testing.T) {
 			if !ok {
 				return
 			}
-			asked <- fmt.Sprint(h.StreamEnded(), " ", bytes.Contains(h.HeaderBlockFragment(), []byte("/healthz?verbose")))
+			asked <- fmt.Sprint(h.StreamEnded(), " ",
+				bytes.Contains(h.HeaderBlockFragment(), []byte("/healthz?verbose")))
 			f.head(h.StreamID, true, fields...)
 			_, _ = io.Copy(io.Discard, f)
 		}
@@ -342,7 +350,8 @@ func TestHTTP2HealthChecks(t *testing.T) {
 			f.ok(id)
 		}},
 		{name: "ill", serve: answer(":status", "500"), want: "the answer has the status 500"},
-		{name: "another status", serve: answer(":status", "200"), status: 204, want: "the answer has the status 200, not 204"},
+		{name: "another status", serve: answer(":status", "200"), status: 204,
+			want: "the answer has the status 200, not 204"},
 		{name: "malformed", serve: answer("server", "x"), want: "':status'"},
 		{name: "leaves", serve: func(f *far, _ int) {
 			f.request()
@@ -356,15 +365,22 @@ func TestHTTP2HealthChecks(t *testing.T) {
 			_, _ = io.Copy(io.Discard, f)
 		}, want: "INTERNAL_ERROR"},
 		{name: "ends", serve: func(f *far, _ int) { f.request(); asked <- "true true" }, want: "EOF"},
-		{name: "silent", serve: func(f *far, _ int) { f.request(); asked <- "true true"; _, _ = io.Copy(io.Discard, f) }, want: "i/o timeout"},
+		{name: "silent", serve: func(f *far, _ int) {
+			f.request()
+			asked <- "true true"
+			_,
+				_ = io.Copy(io.Discard, f)
+		}, want: "i/o timeout"},
 	} {
-		for where, config := range map[string]Config{"plain": newFar(t, c.serve), "TLS": newFarTLS(t, &tls.Config{NextProtos: []string{"h2"}}, c.serve)} {
+		for where, config := range map[string]Config{"plain": newFar(t, c.serve),
+			"TLS": newFarTLS(t, &tls.Config{NextProtos: []string{"h2"}}, c.serve)} {
 			client := newClient(t, config)
 			timeout := time.Minute
 			if c.name == "silent" {
 				timeout = 100 * time.Millisecond
 			}
-			client.checker.config.HealthCheck = &HealthCheck{Path: "/healthz?verbose", Timeout: timeout, Status: c.status}
+			client.checker.config.HealthCheck = &HealthCheck{Path: "/healthz?verbose", Timeout: timeout,
+				Status: c.status}
 			err := client.checker.check(client.pool.set.All()[0])
 			if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {
 				t.Errorf("%s, %s: got %v, want %q", c.name, where, err, c.want)

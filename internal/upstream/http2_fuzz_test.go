@@ -42,7 +42,8 @@ func FuzzHTTP2Frames(f *testing.F) {
 		_ = f.WriteRSTStream(1, http2.ErrCodeNo)
 	}))
 	f.Add(frames(func(f *far) {
-		_ = f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
+		_ = f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0},
+			http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
 		_ = f.WriteWindowUpdate(1, 1<<31-1)
 		f.ok(1)
 	}))
@@ -55,7 +56,8 @@ func FuzzHTTP2Frames(f *testing.F) {
 			_, _ = end.Write(b)
 			_ = end.Close()
 		}()
-		c, err := h2conn.New(near, h2conn.Config{HeadBytes: 16 << 10, Ping: time.Minute, PingTimeout: time.Minute, Write: time.Minute, Memory: &h2conn.Memory{}}, time.Now().Add(time.Minute))
+		c, err := h2conn.New(near, h2conn.Config{HeadBytes: 16 << 10, Ping: time.Minute, PingTimeout: time.Minute,
+			Write: time.Minute, Memory: &h2conn.Memory{}}, time.Now().Add(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +88,8 @@ func FuzzHTTP2Frames(f *testing.F) {
 			return
 		}
 		if !isWhole(b, len(body)) {
-			t.Errorf("%x: the answer %q with %d bytes and %d trailers is taken for a whole one", b, head, len(body), len(trailers))
+			t.Errorf("%x: the answer %q with %d bytes and %d trailers is taken for a whole one", b, head, len(body),
+				len(trailers))
 		}
 	})
 }
@@ -120,8 +123,8 @@ func isWhole(b []byte, length int) bool {
 	return heads > 0 && length == 0
 }
 
-// FuzzHTTP2Twin gives the same answer by HTTP/1.1 and by HTTP/2, with the same result. A field that HTTP/2 alone refuses
-// is written as it has to be.
+// FuzzHTTP2Twin gives the same answer by HTTP/1.1 and by HTTP/2, with the same result. A field that HTTP/2 alone
+// refuses is written as it has to be.
 func FuzzHTTP2Twin(f *testing.F) {
 	f.Add(uint16(200), "content-length: 2", "ok", true)
 	f.Add(uint16(404), "a: b\nset-cookie: c", "no", true)
@@ -191,8 +194,8 @@ func FuzzHTTP2Twin(f *testing.F) {
 	})
 }
 
-// verdictOf makes a request, and returns that it failed, or the status, the fields and the body. An answer that is shorter
-// than it says is broken by HTTP/1.1, and malformed by HTTP/2.
+// verdictOf makes a request, and returns that it failed, or the status, the fields and the body. An answer that is
+// shorter than it says is broken by HTTP/1.1, and malformed by HTTP/2.
 func verdictOf(t *testing.T, s *scripted, c Config) string {
 	t.Helper()
 	if s != nil {

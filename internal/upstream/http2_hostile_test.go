@@ -69,7 +69,8 @@ func meet(nc net.Conn, settings ...http2.Setting) *far {
 	return f
 }
 
-// next returns the next frame of that kind; it is not ok at the end of the connection. Settings and pings are confirmed.
+// next returns the next frame of that kind; it is not ok at the end of the connection. Settings and pings are
+// confirmed.
 func next[F http2.Frame](f *far) (one F, ok bool) {
 	for {
 		frame, err := f.ReadFrame()
@@ -105,7 +106,8 @@ func (f *far) head(id uint32, isEnd bool, fields ...string) {
 	}
 	b := f.block.Bytes()
 	first := b[:min(len(b), 16<<10)]
-	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: first, EndStream: isEnd, EndHeaders: len(first) == len(b)})
+	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: first, EndStream: isEnd,
+		EndHeaders: len(first) == len(b)})
 	if len(first) < len(b) {
 		_ = f.WriteContinuation(id, true, b[len(first):])
 	}
@@ -149,9 +151,13 @@ func TestHTTP2SentAgain(t *testing.T) {
 			_ = f.WriteGoAway(id, http2.ErrCodeNo, nil)
 			f.ok(id)
 		},
-		"goes after it and ends": func(f *far, id uint32) { _ = f.WriteGoAway(id, http2.ErrCodeNo, nil); _ = f.Close() },
-		"resets it":              func(f *far, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeInternal) },
-		"ends":                   func(f *far, _ uint32) { _ = f.Close() },
+		"goes after it and ends": func(f *far,
+			id uint32) {
+			_ = f.WriteGoAway(id, http2.ErrCodeNo, nil)
+			_ = f.Close()
+		},
+		"resets it": func(f *far, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeInternal) },
+		"ends":      func(f *far, _ uint32) { _ = f.Close() },
 		"ends it with a head": func(f *far, id uint32) {
 			f.head(id, false, ":status", "200")
 			_ = f.WriteRSTStream(id, http2.ErrCodeInternal)
@@ -343,26 +349,42 @@ func TestHTTP2Malformed(t *testing.T) {
 	}{
 		{"no status", func(f *far, id uint32) { f.head(id, true, "a", "b") }, "':status' before its headers", true},
 		{"no field", func(f *far, id uint32) { f.head(id, true) }, "no pseudo header field ':status'", true},
-		{"status twice", func(f *far, id uint32) { f.head(id, true, ":status", "200", ":status", "200") }, "more than once", true},
-		{"late status", func(f *far, id uint32) { f.head(id, true, ":status", "200", "a", "b", ":status", "200") }, "more than once", true},
-		{"a pseudo field of requests", func(f *far, id uint32) { f.head(id, true, ":status", "200", ":path", "/") }, "answers do not have", true},
-		{"a status of four digits", func(f *far, id uint32) { f.head(id, true, ":status", "2000") }, "not three digits", true},
-		{"a status out of range", func(f *far, id uint32) { f.head(id, true, ":status", "600") }, "outside 100 to 599", true},
-		{"a capital letter", func(f *far, id uint32) { f.head(id, true, ":status", "200", "Location", "a") }, "capital letter", true},
-		{"a line end in a value", func(f *far, id uint32) { f.head(id, true, ":status", "200", "a", "b\r\nc: d") }, "control character", true},
-		{"a colon in a name", func(f *far, id uint32) { f.head(id, true, ":status", "200", "a:b", "c") }, "may not be in one", true},
-		{"a space around a value", func(f *far, id uint32) { f.head(id, true, ":status", "200", "a", " b") }, "space at its start or end", true},
-		{"connection", func(f *far, id uint32) { f.head(id, true, ":status", "200", "connection", "close") }, "'connection'", true},
-		{"transfer-encoding", func(f *far, id uint32) { f.head(id, true, ":status", "200", "transfer-encoding", "chunked") }, "'transfer-encoding'", true},
+		{"status twice", func(f *far, id uint32) { f.head(id, true, ":status", "200", ":status", "200") },
+			"more than once", true},
+		{"late status", func(f *far, id uint32) { f.head(id, true, ":status", "200", "a", "b", ":status", "200") },
+			"more than once", true},
+		{"a pseudo field of requests", func(f *far, id uint32) { f.head(id, true, ":status", "200", ":path", "/") },
+			"answers do not have", true},
+		{"a status of four digits", func(f *far, id uint32) { f.head(id, true, ":status", "2000") }, "not three digits",
+			true},
+		{"a status out of range", func(f *far, id uint32) { f.head(id, true, ":status", "600") }, "outside 100 to 599",
+			true},
+		{"a capital letter", func(f *far, id uint32) { f.head(id, true, ":status", "200", "Location", "a") },
+			"capital letter", true},
+		{"a line end in a value", func(f *far, id uint32) { f.head(id, true, ":status", "200", "a", "b\r\nc: d") },
+			"control character", true},
+		{"a colon in a name", func(f *far, id uint32) { f.head(id, true, ":status", "200", "a:b", "c") },
+			"may not be in one", true},
+		{"a space around a value", func(f *far, id uint32) { f.head(id, true, ":status", "200", "a", " b") },
+			"space at its start or end", true},
+		{"connection", func(f *far, id uint32) { f.head(id, true, ":status", "200", "connection", "close") },
+			"'connection'", true},
+		{"transfer-encoding", func(f *far, id uint32) {
+			f.head(id, true, ":status", "200", "transfer-encoding",
+				"chunked")
+		}, "'transfer-encoding'", true},
 		{"two lengths", func(f *far, id uint32) {
 			f.head(id, true, ":status", "200", "content-length", "0", "content-length", "0")
 		}, "more than once", true},
-		{"a length that is none", func(f *far, id uint32) { f.head(id, true, ":status", "200", "content-length", "+1") }, "'Content-Length'", true},
+		{"a length that is none",
+			func(f *far, id uint32) { f.head(id, true, ":status", "200", "content-length", "+1") }, "'Content-Length'",
+			true},
 		{"too few bytes", func(f *far, id uint32) {
 			f.head(id, false, ":status", "200", "content-length", "3")
 			_ = f.WriteData(id, true, []byte("ok"))
 		}, "fewer bytes", true},
-		{"no bytes", func(f *far, id uint32) { f.head(id, true, ":status", "200", "content-length", "3") }, "fewer bytes", true},
+		{"no bytes", func(f *far, id uint32) { f.head(id, true, ":status", "200", "content-length", "3") },
+			"fewer bytes", true},
 		{"too many bytes", func(f *far, id uint32) {
 			f.head(id, false, ":status", "200", "content-length", "1")
 			_ = f.WriteData(id, true, []byte("ok"))
@@ -378,7 +400,8 @@ func TestHTTP2Malformed(t *testing.T) {
 				f.head(id, false, ":status", "103")
 			}
 		}, "too many informational", true},
-		{"a body before the head", func(f *far, id uint32) { _ = f.WriteData(id, true, []byte("ok")) }, "before its head", true},
+		{"a body before the head", func(f *far, id uint32) { _ = f.WriteData(id, true, []byte("ok")) },
+			"before its head", true},
 		{"a second head", func(f *far, id uint32) {
 			f.head(id, false, ":status", "200", "content-length", "2")
 			f.head(id, false, ":status", "200")
@@ -389,9 +412,11 @@ func TestHTTP2Malformed(t *testing.T) {
 		}, "behind its trailers", true},
 		{"a large head", func(f *far, id uint32) { f.head(id, true, ":status", "200", "a", long) }, "too large", true},
 		{"a block that is none", func(f *far, id uint32) {
-			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, EndHeaders: true})
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id,
+				BlockFragment: []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, EndHeaders: true})
 		}, "closed the connection", false},
-		{"a stream that was not opened", func(f *far, _ uint32) { f.head(99, true, ":status", "200") }, "closed the connection", false},
+		{"a stream that was not opened", func(f *far, _ uint32) { f.head(99, true, ":status", "200") },
+			"closed the connection", false},
 		{"a pushed stream", func(f *far, id uint32) {
 			_ = f.WritePushPromise(http2.PushPromiseParam{StreamID: id, PromiseID: 2, EndHeaders: true})
 		}, "closed the connection", false},
@@ -399,11 +424,15 @@ func TestHTTP2Malformed(t *testing.T) {
 			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte{0x88}})
 			_ = f.WriteData(id, true, nil)
 		}, "closed the connection", false},
-		{"a frame that is too large", func(f *far, id uint32) { _ = f.WriteRawFrame(http2.FrameData, 0, id, make([]byte, 17<<10)) }, "closed the connection", false},
+		{"a frame that is too large",
+			func(f *far, id uint32) { _ = f.WriteRawFrame(http2.FrameData, 0, id, make([]byte, 17<<10)) },
+			"closed the connection", false},
 		{"a window without end", func(f *far, _ uint32) {
 			_ = f.WriteWindowUpdate(0, 1<<31-1)
 		}, "closed the connection", false},
-		{"a window of nothing", func(f *far, id uint32) { _ = f.WriteRawFrame(http2.FrameWindowUpdate, 0, id, make([]byte, 4)) }, "rules of HTTP/2", true},
+		{"a window of nothing",
+			func(f *far, id uint32) { _ = f.WriteRawFrame(http2.FrameWindowUpdate, 0, id, make([]byte, 4)) },
+			"rules of HTTP/2", true},
 		{"settings that are none", func(f *far, _ uint32) {
 			_ = f.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1})
 		}, "closed the connection", false},
@@ -518,7 +547,8 @@ func TestHTTP2EarlyAnswer(t *testing.T) {
 	}))
 	for range 10 {
 		var resp message.Response
-		if err := client.Do(request("POST", "/a", strings.Repeat("x", 1<<20)), &resp); err != nil || resp.Status() != 413 {
+		if err := client.Do(request("POST", "/a", strings.Repeat("x", 1<<20)), &resp); err != nil ||
+			resp.Status() != 413 {
 			t.Errorf("%d, %v: %v", resp.Status(), err, errors.Unwrap(err))
 		}
 	}
@@ -576,7 +606,8 @@ func TestHTTP2Trailers(t *testing.T) {
 		id := f.request()
 		f.head(id, false, ":status", "200", "content-length", "2")
 		_ = f.WriteData(id, false, []byte("ok"))
-		f.head(id, true, "grpc-status", "0", "content-length", "7", "authorization", "x", "host", "y", "x_y", "z", "grpc-message", "")
+		f.head(id, true, "grpc-status", "0", "content-length", "7", "authorization", "x", "host", "y", "x_y", "z",
+			"grpc-message", "")
 		f.serveOK()
 	}))
 	var resp message.Response

@@ -38,7 +38,8 @@ func serveTLS(t testing.TB, h http.Handler) Config {
 	return Config{
 		Endpoints: []string{s.URL}, Protocol: Auto,
 		TLS: func() *tls.Config {
-			return &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+			return &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12,
+				NextProtos: []string{"http/1.1"}}
 		},
 	}
 }
@@ -151,7 +152,8 @@ func TestHTTP2RoundTrips(t *testing.T) {
 		} {
 			for range 2 { // the second time with memory that was used
 				req := request(c.method, c.target, c.body)
-				req.Head = bytes.Replace(req.Head, []byte("Host: b\r\n"), []byte("Host: b\r\nX-A: x\r\nCookie: a=1; b=2\r\nConnection: close\r\n"), 1)
+				req.Head = bytes.Replace(req.Head, []byte("Host: b\r\n"),
+					[]byte("Host: b\r\nX-A: x\r\nCookie: a=1; b=2\r\nConnection: close\r\n"), 1)
 				req.Whole = c.whole
 				var resp message.Response
 				if err := client.Do(req, &resp); err != nil {
@@ -163,7 +165,8 @@ func TestHTTP2RoundTrips(t *testing.T) {
 				}
 				if c.target == "/trailers" && stream != nil {
 					trailers := stream.Trailers()
-					if len(trailers) != 1 || string(trailers[0].Name) != "grpc-status" || string(trailers[0].Value) != "0" {
+					if len(trailers) != 1 || string(trailers[0].Name) != "grpc-status" ||
+						string(trailers[0].Value) != "0" {
 						t.Errorf("the trailers are %v", trailers)
 					}
 				} else if c.target == "/trailers" {
@@ -239,7 +242,8 @@ func (m *mute) Accept() (net.Conn, error) {
 
 // A request for which no further connection could be made goes by one that others share, or by the next.
 func TestHTTP2ConnectionIsNotMade(t *testing.T) {
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	s := httptest.NewUnstartedServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	s.Config.Protocols = new(http.Protocols)
 	s.Config.Protocols.SetUnencryptedHTTP2(true)
 	s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 10}
@@ -248,7 +252,8 @@ func TestHTTP2ConnectionIsNotMade(t *testing.T) {
 	s.Listener = m
 	s.Start()
 	t.Cleanup(s.Close)
-	client := newClient(t, Config{Endpoints: []string{s.URL}, Protocol: HTTP2, Timeouts: Timeouts{Connect: 500 * time.Millisecond}})
+	client := newClient(t, Config{Endpoints: []string{s.URL}, Protocol: HTTP2,
+		Timeouts: Timeouts{Connect: 500 * time.Millisecond}})
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
@@ -359,7 +364,8 @@ func TestHTTP2Uploads(t *testing.T) {
 			{"Transfer-Encoding: chunked\r\n", textUpload{length: -1}, "-1 0 <nil> map[]"},
 			{
 				"Transfer-Encoding: chunked\r\nTE: trailers\r\nTrailer: X-Sum\r\n",
-				textUpload{parts: []string{"a"}, length: -1, trailers: []message.Header{{Name: []byte("X-Sum"), Value: []byte("1")}}},
+				textUpload{parts: []string{"a"}, length: -1,
+					trailers: []message.Header{{Name: []byte("X-Sum"), Value: []byte("1")}}},
 				"-1 1 <nil> map[X-Sum:[1]]",
 			},
 		} {
@@ -403,7 +409,8 @@ func TestHTTP2UpgradesApart(t *testing.T) {
 		if err := client.Do(request("GET", "/plain", ""), &resp); err != nil || string(resp.Body()) != "ok" {
 			t.Fatalf("%v, %q", err, resp.Body())
 		}
-		req := &Request{Head: []byte("GET /echo HTTP/1.1\r\nHost: b\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"), Upgrade: []byte("echo")}
+		req := &Request{Head: []byte("GET /echo HTTP/1.1\r\nHost: b\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"),
+			Upgrade: []byte("echo")}
 		if err := client.Do(req, &resp); err != nil || req.Tunnel == nil {
 			t.Fatalf("%v, %v: %v", req.Tunnel, err, errors.Unwrap(err))
 		}
@@ -424,7 +431,8 @@ func TestHTTP2UpgradesApart(t *testing.T) {
 
 // A backend that does not agree to HTTP/2 is asked by HTTP/1.1 if that is allowed.
 func TestHTTP2NotAgreed(t *testing.T) {
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
+	s := httptest.NewTLSServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
 	defer s.Close()
 	plain := httptest.NewServer(s.Config.Handler)
 	defer plain.Close()
@@ -438,7 +446,8 @@ func TestHTTP2NotAgreed(t *testing.T) {
 		protocol Protocol
 		want     string
 	}{
-		{s.URL, Auto, "HTTP/1.1"}, {s.URL, HTTP2, "Unreachable"}, {plain.URL, Auto, "HTTP/1.1"}, {plain.URL, HTTP2, "Unreachable"},
+		{s.URL, Auto, "HTTP/1.1"}, {s.URL, HTTP2, "Unreachable"}, {plain.URL, Auto, "HTTP/1.1"},
+		{plain.URL, HTTP2, "Unreachable"},
 	} {
 		client := newClient(t, Config{Endpoints: []string{c.endpoint}, Protocol: c.protocol, TLS: settings})
 		var all sync.WaitGroup
@@ -472,7 +481,8 @@ func TestHTTP2AnotherServer(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
 	_ = ln.Close()
-	command := exec.Command(program, "--address=127.0.0.1", "--no-tls", "--htdocs="+dir, "--echo-upload", "--trailer=x-sum: 1", port)
+	command := exec.Command(program, "--address=127.0.0.1", "--no-tls", "--htdocs="+dir, "--echo-upload",
+		"--trailer=x-sum: 1", port)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
-// A backend may carry a request out after its answer was given up. If that matters, the exchange keeps its connection and is
-// watched until it ends.
+// A backend may carry a request out after its answer was given up. If that matters, the exchange keeps its connection
+// and is watched until it ends.
 
 // LateTimeout is how long an exchange is watched after its answer was too slow.
 const LateTimeout = time.Minute
@@ -39,8 +39,8 @@ var endedExchange = func() <-chan struct{} {
 	return c
 }()
 
-// watches reports whether a failed exchange is watched, and takes a place for it. isPending says that the whole request was
-// sent, and no head of an answer has come.
+// watches reports whether a failed exchange is watched, and takes a place for it. isPending says that the whole request
+// was sent, and no head of an answer has come.
 func (t *transport) watches(req *Request, err error, isPending bool) bool {
 	failure, is := errors.AsType[*Error](err)
 	switch {

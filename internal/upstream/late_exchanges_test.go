@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestLate: an exchange that runs on and whose answer is too slow is watched, whatever the protocol, until the backend answers or
-// ends the connection. Up to then it keeps its slot, and no other exchange is ended by it.
+// TestLate: an exchange that runs on and whose answer is too slow is watched, whatever the protocol, until the backend
+// answers or ends the connection. Up to then it keeps its slot, and no other exchange is ended by it.
 func TestLate(t *testing.T) {
 	for protocol, serve := range map[string]func(testing.TB, http.Handler) Config{
 		"HTTP/1.1": serveHTTP1, "HTTP/2": servePlain, "HTTP/2 over TLS": serveTLS,
@@ -60,8 +60,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestLateIsBounded: no more than so many exchanges are watched, and others end as ever. What has nothing to carry out any more is
-// over.
+// TestLateIsBounded: no more than so many exchanges are watched, and others end as ever. What has nothing to carry out
+// any more is over.
 func TestLateIsBounded(t *testing.T) {
 	release := make(chan struct{})
 	config := serveHTTP1(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -57,18 +57,18 @@ type connections struct {
 	free []*connection
 	idle int
 	open int // all of them, with those being made
-	// making counts those being made for any request, and expected is how many slots the last one of them had; zero before
-	// there was one.
+	// making counts those being made for any request, and expected is how many slots the last one of them had; zero
+	// before there was one.
 	making, expected int
 	stop             func() // ends the health checks of the endpoint
 }
 
-// unknownSlots are expected of the first connection to an endpoint, so that no second one is made before it shows how many
-// round trips it carries.
+// unknownSlots are expected of the first connection to an endpoint, so that no second one is made before it shows how
+// many round trips it carries.
 const unknownSlots = 1 << 30
 
-// others returns how many round trips a connection that is being made is expected to carry beside the one that it is made
-// for.
+// others returns how many round trips a connection that is being made is expected to carry beside the one that it is
+// made for.
 func (c *connections) others() int {
 	if c.expected == 0 {
 		return unknownSlots

@@ -32,8 +32,9 @@ func serveOldTLS(t testing.TB, h http.Handler) Config {
 	return c
 }
 
-// TestDeadWatch: a watch on a connection that carries nothing any more, though neither end closes it, ends with an error. One
-// that is silent because nothing happens goes on by HTTP/2, where the backend is asked, and by HTTP/1.1 until its time is over.
+// TestDeadWatch: a watch on a connection that carries nothing any more, though neither end closes it, ends with an
+// error. One that is silent because nothing happens goes on by HTTP/2, where the backend is asked, and by HTTP/1.1
+// until its time is over.
 func TestDeadWatch(t *testing.T) {
 	const period, grace = 600 * time.Millisecond, 400 * time.Millisecond
 	for _, test := range []struct {

@@ -10,10 +10,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
-// pool has the connections to the endpoints of an upstream, and the requests that wait for a slot of one. What it grants
-// is a round trip on a link: how many a connection carries at a time is the protocol's affair. It makes each decision
-// under one lock, without waiting and without input or output. Connections are closed, and changes reported, when the
-// lock is given back.
+// pool has the connections to the endpoints of an upstream, and the requests that wait for a slot of one. What it
+// grants is a round trip on a link: how many a connection carries at a time is the protocol's affair. It makes each
+// decision under one lock, without waiting and without input or output. Connections are closed, and changes reported,
+// when the lock is given back.
 type pool struct {
 	config *Config
 
@@ -82,12 +82,13 @@ type attempt struct {
 	rejoined bool      // it was sent a second time to an endpoint to which no connection could be made for it
 	resent   bool      // it was sent a second time, although it may have arrived
 	probe    int       // it is to show whether the circuit can be closed: its number
-	isOwn    bool      // it needs a connection of HTTP/1.1 of its own: it may go on in another protocol, or the backend wants it so
-	refused  int       // how often the backend said that it had not processed it
+	// it needs a connection of HTTP/1.1 of its own: it may go on in another protocol, or the backend wants it so
+	isOwn   bool
+	refused int // how often the backend said that it had not processed it
 }
 
-// get grants a slot of a connection to one of the endpoints, if possible to one that was not tried. It waits for its turn if all
-// are in use.
+// get grants a slot of a connection to one of the endpoints, if possible to one that was not tried. It waits for its
+// turn if all are in use.
 func (p *pool) get(try *attempt, client *presence.Client) (grant, error) {
 	p.mu.Lock()
 	if p.set.Refresh(try.now) {
@@ -128,8 +129,8 @@ func (p *pool) cannotWait() error {
 	return nil
 }
 
-// wait waits until the waiter is served, at most as long as a request may. While connections are made that it may share, it
-// has the time of those who make them: of the first, which shows how many share one, and of the others.
+// wait waits until the waiter is served, at most as long as a request may. While connections are made that it may
+// share, it has the time of those who make them: of the first, which shows how many share one, and of the others.
 func (p *pool) wait(w *waiter, try *attempt, client *presence.Client) (grant, error) {
 	waiting := client.Signal()
 	defer waiting.Done()
@@ -214,8 +215,8 @@ func (p *pool) unmade(g grant, o balance.Outcome, now time.Time) {
 	p.lost(g, nil, o, now)
 }
 
-// lost is unmade for a connection that could not be made for that reason. Who waited to share it has failed to get one, too,
-// if there is no other.
+// lost is unmade for a connection that could not be made for that reason. Who waited to share it has failed to get one,
+// too, if there is no other.
 func (p *pool) lost(g grant, err error, o balance.Outcome, now time.Time) {
 	p.mu.Lock()
 	g.endpoint.Busy--
@@ -328,7 +329,8 @@ func (p *pool) checked(e *endpoint, err error, now time.Time) {
 	p.serve()
 }
 
-// onRemoval sets the function that ends the health checks of an endpoint. It reports whether the endpoint is still there.
+// onRemoval sets the function that ends the health checks of an endpoint. It reports whether the endpoint is still
+// there.
 func (p *pool) onRemoval(e *endpoint, stop func()) bool {
 	p.mu.Lock()
 	defer p.unlock()

@@ -91,14 +91,16 @@ func (p *pool) check(t *testing.T, inUse []grant) {
 	}
 	for cn, n := range taken {
 		isPast := p.slots.isPast(cn)
-		if cn.taken != n || n > cn.slots && !p.slots.mayShare || cn.closed() != 0 || slices.Contains(cn.endpoint.Conns.free, cn) != (n < cn.slots && !isPast) {
+		if cn.taken != n || n > cn.slots && !p.slots.mayShare || cn.closed() != 0 ||
+			slices.Contains(cn.endpoint.Conns.free, cn) != (n < cn.slots && !isPast) {
 			t.Fatalf("of %d slots %d are in use, %d are counted; it was closed %d times, and is past: %v", cn.slots, n, cn.taken, cn.closed(), isPast)
 		}
 	}
 	for _, e := range p.set.All() {
 		c := &e.Conns
 		for i, cn := range c.free {
-			if isIdle := taken[cn] == 0; isIdle != (i < c.idle) || isIdle && (cn.taken != 0 || i > 0 && cn.freed.Before(c.free[i-1].freed)) {
+			if isIdle := taken[cn] == 0; isIdle != (i < c.idle) || isIdle &&
+				(cn.taken != 0 || i > 0 && cn.freed.Before(c.free[i-1].freed)) {
 				t.Fatalf("connection %d of %s, of which %d are idle, has %d slots in use", i, e.Addr, c.idle, taken[cn])
 			}
 			if i < c.idle {
@@ -107,7 +109,8 @@ func (p *pool) check(t *testing.T, inUse []grant) {
 			}
 		}
 		if c.open != perEndpoint[e] || e.Busy != busy[e] || e.IsRemoved() {
-			t.Fatalf("%s has %d connections of %d, and %d slots in use of %d", e.Addr, c.open, perEndpoint[e], e.Busy, busy[e])
+			t.Fatalf("%s has %d connections of %d, and %d slots in use of %d", e.Addr, c.open, perEndpoint[e], e.Busy,
+				busy[e])
 		}
 		if most := p.config.Limits.ConnsPerEndpoint; most > 0 && c.open > most {
 			t.Fatalf("%s has %d connections", e.Addr, c.open)
@@ -134,7 +137,8 @@ func TestPoolUnderRandomUse(t *testing.T) {
 // randomUse uses a pool of connections that have up to so many slots.
 func randomUse(t *testing.T, r *rand.Rand, slots int) {
 	p := newTestPool(t, Config{
-		Limits: Limits{Conns: 1 + r.IntN(8), ConnsPerEndpoint: r.IntN(4), Wait: time.Hour}, Timeouts: Timeouts{Idle: 10 * time.Second},
+		Limits:   Limits{Conns: 1 + r.IntN(8), ConnsPerEndpoint: r.IntN(4), Wait: time.Hour},
+		Timeouts: Timeouts{Idle: 10 * time.Second},
 		Ejection: balance.Ejection{Failures: 1 + r.IntN(3), Base: 5 * time.Second, Max: time.Minute, Percent: 50},
 	}, "10.0.0.1", "10.0.0.2", "10.0.0.3")
 	p.slots.mayShare = slots > 1 && slots%2 == 0
@@ -181,7 +185,8 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 	use := func(isLast bool) {
 		i := r.IntN(len(inUse))
 		g := &inUse[i]
-		v := []balance.Outcome{balance.Answered, balance.Answered, balance.Unavailable, balance.Failed, balance.Inconclusive}[r.IntN(5)]
+		v := []balance.Outcome{balance.Answered, balance.Answered, balance.Unavailable, balance.Failed,
+			balance.Inconclusive}[r.IntN(5)]
 		if isLast {
 			v = balance.Answered
 		}
@@ -296,10 +301,12 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// While a connection is made that many may share, no second one is. If it cannot be made, all who wait for it learn that.
+// While a connection is made that many may share, no second one is. If it cannot be made, all who wait for it learn
+// that.
 func TestSharedConnectionIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newTestPool(t, Config{Limits: Limits{Conns: 9, Wait: time.Second}, Timeouts: Timeouts{Connect: 5 * time.Second}}, "10.0.0.1")
+		p := newTestPool(t, Config{Limits: Limits{Conns: 9, Wait: time.Second},
+			Timeouts: Timeouts{Connect: 5 * time.Second}}, "10.0.0.1")
 		p.slots.mayShare = true
 		results := make(chan error, 100)
 		ask := func(n int) (first grant) {
@@ -359,7 +366,8 @@ func TestSharedConnectionIsAwaited(t *testing.T) {
 func TestBurstMakesConnectionsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests, slots, connect = 1000, 100, 5 * time.Second
-		p := newTestPool(t, Config{Limits: Limits{Conns: 50, Wait: time.Second}, Timeouts: Timeouts{Connect: connect}}, "10.0.0.1")
+		p := newTestPool(t, Config{Limits: Limits{Conns: 50, Wait: time.Second}, Timeouts: Timeouts{Connect: connect}},
+			"10.0.0.1")
 		p.slots.mayShare = true
 		var made, making, most atomic.Int32
 		var all sync.WaitGroup
@@ -402,7 +410,8 @@ func TestBurstMakesConnectionsTogether(t *testing.T) {
 // A turn at the pool costs no memory.
 func TestPoolAllocatesNothing(t *testing.T) {
 	for _, endpoints := range [][]string{{"10.0.0.1"}, {"10.0.0.1", "10.0.0.2", "10.0.0.3"}} {
-		p := newTestPool(t, Config{Ejection: balance.Ejection{Failures: 5}, Breaker: circuit.Policy{Failures: 5}}, endpoints...)
+		p := newTestPool(t, Config{Ejection: balance.Ejection{Failures: 5}, Breaker: circuit.Policy{Failures: 5}},
+			endpoints...)
 		var inUse []*connection
 		for range 50 {
 			inUse = append(inUse, p.acquire(t))

@@ -34,7 +34,8 @@ const nameHTTP1, nameHTTP2 = "http/1.1", "h2"
 // errWeak is the error of a server that agrees to HTTP/2 by a cipher suite that HTTP/2 forbids (RFC 9113, 9.2.2).
 var errWeak = errors.New("the server agrees to HTTP/2 by a cipher suite of TLS 1.2 that HTTP/2 forbids")
 
-// isHTTP2 reports whether a connection is one of HTTP/2, if that name was agreed on by ALPN. secure says that there is TLS.
+// isHTTP2 reports whether a connection is one of HTTP/2, if that name was agreed on by ALPN. secure says that there is
+// TLS.
 func (p Protocol) isHTTP2(agreed string, secure bool) (bool, error) {
 	switch {
 	case p == HTTP1 || p == Auto && !secure:

@@ -7,7 +7,8 @@ import (
 // failedEndpoints are the endpoints at which a request has failed.
 type failedEndpoints = balance.FailedEndpoints[connections]
 
-// grant is a slot of a connection, or leave to make a connection to the endpoint, which is used for one of its slots then.
+// grant is a slot of a connection, or leave to make a connection to the endpoint, which is used for one of its slots
+// then.
 type grant struct {
 	conn     *connection // nil if one has to be made
 	endpoint *endpoint

@@ -37,12 +37,12 @@ type Request struct {
 	Start time.Time
 	// Deadline, if set, bounds the exchange up to the end of the head, or of the body if that is read whole.
 	Deadline time.Time
-	// Client is who waits for the answer; nil if nobody can leave. What Do waits for is abandoned when the client leaves, and
-	// the exchange is cancelled at the backend.
+	// Client is who waits for the answer; nil if nobody can leave. What Do waits for is abandoned when the client
+	// leaves, and the exchange is cancelled at the backend.
 	Client *presence.Client
-	// RunsOn says that it matters when the backend has finished with a request that may have reached it: the request is not
-	// cancelled when the client leaves. If the answer is too slow, the exchange is watched until it ends, which [Error.Ended]
-	// tells.
+	// RunsOn says that it matters when the backend has finished with a request that may have reached it: the request is
+	// not cancelled when the client leaves. If the answer is too slow, the exchange is watched until it ends, which
+	// [Error.Ended] tells.
 	RunsOn bool
 	// Outlives says that a request that may have reached the backend goes on when the client leaves.
 	Outlives bool
@@ -52,8 +52,8 @@ type Request struct {
 	IsWatch bool
 	// Timeouts are this request's own; a zero one is the client's.
 	Timeouts RequestTimeouts
-	// Upgrade is the protocol that the head asks to go on in; nil for none. A backend that agrees does not answer: Tunnel
-	// is set.
+	// Upgrade is the protocol that the head asks to go on in; nil for none. A backend that agrees does not answer:
+	// Tunnel is set.
 	Upgrade []byte
 	Tunnel  *Tunnel
 }
@@ -103,8 +103,8 @@ func (r *Request) isImpatience(e *Error) bool {
 	return e.Kind == TooSlow && !r.Deadline.IsZero() && !time.Now().Before(r.Deadline)
 }
 
-// await registers the wait for an answer, which ends when the client leaves. It returns false if the client has left before:
-// nothing may be sent then.
+// await registers the wait for an answer, which ends when the client leaves. It returns false if the client has left
+// before: nothing may be sent then.
 func (r *Request) await(w presence.Waiter) bool {
 	if r.RunsOn || r.Outlives {
 		return !r.Client.HasLeft()
@@ -122,8 +122,8 @@ func (r *Request) done() {
 // isAbandoned reports whether the exchange is to end because the client has left.
 func (r *Request) isAbandoned() bool { return !r.RunsOn && !r.Outlives && r.Client.HasLeft() }
 
-// orAbandoned returns the failure of an exchange, which is that the client has left if it has: what failed then has most
-// likely failed for that.
+// orAbandoned returns the failure of an exchange, which is that the client has left if it has: what failed then has
+// most likely failed for that.
 func (r *Request) orAbandoned(err error) error {
 	if err == nil || !r.isAbandoned() {
 		return err

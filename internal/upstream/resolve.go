@@ -69,8 +69,8 @@ func (p *pool) replace(o *origin, addresses []string, now time.Time) []*endpoint
 	return added
 }
 
-// lookupFailed notes that a name cannot be resolved. Its endpoints stay: a name server that is down shows nothing of the
-// backend.
+// lookupFailed notes that a name cannot be resolved. Its endpoints stay: a name server that is down shows nothing of
+// the backend.
 func (p *pool) lookupFailed(o *origin, err error, isNews bool) {
 	p.mu.Lock()
 	p.lookup.over(o, err)

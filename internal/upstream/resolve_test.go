@@ -62,12 +62,14 @@ func addresses(c *Client) string {
 
 func TestNamesAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		resolver := &names{answers: map[string]string{"a.example.com": "10.0.0.2 10.0.0.1 10.0.0.2", "b.example.com": "::ffff:10.1.0.1 fd00::1"}}
+		resolver := &names{answers: map[string]string{"a.example.com": "10.0.0.2 10.0.0.1 10.0.0.2",
+			"b.example.com": "::ffff:10.1.0.1 fd00::1"}}
 		var mu sync.Mutex
 		var reported []string
 		client, err := New(Config{
-			Endpoints: []string{"http://a.example.com:9000", "http://192.0.2.1", "http://b.example.com", "http://localhost:1"},
-			Resolver:  resolver, ResolvePeriod: 30 * time.Second,
+			Endpoints: []string{"http://a.example.com:9000", "http://192.0.2.1", "http://b.example.com",
+				"http://localhost:1"},
+			Resolver: resolver, ResolvePeriod: 30 * time.Second,
 			OnChange: func(c balance.Change) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -122,7 +124,8 @@ func TestNamesAreFollowed(t *testing.T) {
 		resolver.say("b.example.com", "10.1.0.1 fd00::1")
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
-		if got := addresses(client); got != "10.0.0.2:9000 10.0.0.3:9000 192.0.2.1:80 10.1.0.1:80 [fd00::1]:80 localhost:1" {
+		if got := addresses(
+			client); got != "10.0.0.2:9000 10.0.0.3:9000 192.0.2.1:80 10.1.0.1:80 [fd00::1]:80 localhost:1" {
 			t.Errorf("the endpoints are %s", got)
 		}
 		if got := client.State().Unresolved; got != nil {
@@ -133,7 +136,8 @@ func TestNamesAreFollowed(t *testing.T) {
 			t.Error("an endpoint that stays was made anew")
 		}
 		client.pool.mu.Unlock()
-		if got := strings.Join(news(), "; "); got != "AddressesChanged a.example.com:9000: 1 added, 1 removed, 2 in all" {
+		if got := strings.Join(news(),
+			"; "); got != "AddressesChanged a.example.com:9000: 1 added, 1 removed, 2 in all" {
 			t.Errorf("reported: %s", got)
 		}
 		client.Close()
@@ -173,13 +177,15 @@ func TestNamesAreBounded(t *testing.T) {
 func TestFirstLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resolver := &names{answers: map[string]string{"a.example.com": "!no such host"}}
-		client, err := New(Config{Endpoints: []string{"http://a.example.com"}, Resolver: resolver, ResolvePeriod: 30 * time.Second})
+		client, err := New(Config{Endpoints: []string{"http://a.example.com"}, Resolver: resolver,
+			ResolvePeriod: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var resp message.Response
 		var e *Error
-		if err := client.Do(request("PUT", "/", "{}"), &resp); !errors.As(err, &e) || e.Kind != Unreachable || e.Sent || e.Cause.Error() != "no such host" {
+		if err := client.Do(request("PUT", "/", "{}"), &resp); !errors.As(err, &e) || e.Kind != Unreachable || e.Sent ||
+			e.Cause.Error() != "no such host" {
 			t.Errorf("got %v", err)
 		}
 		synctest.Wait()

@@ -22,7 +22,8 @@ import (
 // evil is an answer that nobody has asked for.
 const evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 
-// speaker is a backend that answers each request, and sends on a connection what it was not asked for when a test says so.
+// speaker is a backend that answers each request, and sends on a connection what it was not asked for when a test says
+// so.
 type speaker struct {
 	mu    sync.Mutex
 	conns []net.Conn
@@ -40,7 +41,8 @@ func newSpeaker(t *testing.T, isSecure bool) (*speaker, *Client) {
 	if isSecure {
 		authority := credentialstest.NewAuthority(t, "a")
 		ln = tls.NewListener(ln, authority.Server(t, []string{"127.0.0.1"}).Config(t))
-		config = Config{Endpoints: []string{"https://" + ln.Addr().String()}, TLS: func() *tls.Config { return &tls.Config{RootCAs: authority.Pool()} }}
+		config = Config{Endpoints: []string{"https://" + ln.Addr().String()},
+			TLS: func() *tls.Config { return &tls.Config{RootCAs: authority.Pool()} }}
 	}
 	s := &speaker{}
 	go func() {
@@ -91,7 +93,8 @@ func (s *speaker) requests() int {
 	return s.asked
 }
 
-// speak sends what was not asked for on the connection that was made last, and waits until it has arrived at the other end.
+// speak sends what was not asked for on the connection that was made last, and waits until it has arrived at the other
+// end.
 func (s *speaker) speak(t *testing.T, text string, cn *conn) {
 	t.Helper()
 	s.mu.Lock()
@@ -155,12 +158,13 @@ var asking = map[string]func() *Request{
 	},
 }
 
-// TestSurplusAtReuse: bytes that come behind an answer and before the next request is written close the connection and are
-// counted, whenever they come. They reach no client, and no request is lost by them.
+// TestSurplusAtReuse: bytes that come behind an answer and before the next request is written close the connection and
+// are counted, whenever they come. They reach no client, and no request is lost by them.
 func TestSurplusAtReuse(t *testing.T) {
 	for _, isSecure := range []bool{false, true} {
 		for name, ask := range asking {
-			for _, when := range []string{"before it is taken", "right when it is taken", "when it is closed", "never"} {
+			for _, when := range []string{"before it is taken", "right when it is taken", "when it is closed",
+				"never"} {
 				title := name + " " + when
 				if isSecure {
 					title += " by TLS"
@@ -215,8 +219,8 @@ func TestSurplusAtReuse(t *testing.T) {
 	}
 }
 
-// TestSurplusBehindRequest: bytes that the backend has sent before any byte of the request reached it are no answer to it, even
-// if they are read after the request was written.
+// TestSurplusBehindRequest: bytes that the backend has sent before any byte of the request reached it are no answer to
+// it, even if they are read after the request was written.
 func TestSurplusBehindRequest(t *testing.T) {
 	for _, isSecure := range []bool{false, true} {
 		name := "plain"
@@ -247,7 +251,8 @@ func TestSurplusBehindRequest(t *testing.T) {
 				cn.br = cn.transport.reader(cn)
 				_, err = readHead(cn, cn.br)
 				failure, is := errors.AsType[*Error](err)
-				found = is && failure.Sent && failure.retry == noAnswer && errors.Is(err, errSurplus) && client.State().Surplus == 1
+				found = is && failure.Sent && failure.retry == noAnswer && errors.Is(err, errSurplus) &&
+					client.State().Surplus == 1
 				cn.end(false, 0, time.Now())
 			}
 			if !found {
@@ -257,8 +262,8 @@ func TestSurplusBehindRequest(t *testing.T) {
 	}
 }
 
-// TestAnswersAreHeard: answers to requests are none of those that come too early, however fast they come and whatever came of
-// the request, on connections that are used again and again.
+// TestAnswersAreHeard: answers to requests are none of those that come too early, however fast they come and whatever
+// came of the request, on connections that are used again and again.
 func TestAnswersAreHeard(t *testing.T) {
 	for _, isSecure := range []bool{false, true} {
 		_, client := newSpeaker(t, isSecure)

@@ -29,7 +29,8 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 	if c.br == nil {
 		c.br = c.transport.reader(c)
 	}
-	reception := http1Receiver{cn: c, bodyReceiver: bodyReceiver{config: c.transport.config, from: c, req: req, resp: resp, sending: sending, length: -1}}
+	reception := http1Receiver{cn: c, bodyReceiver: bodyReceiver{config: c.transport.config, from: c, req: req,
+		resp: resp, sending: sending, length: -1}}
 	stream, err := reception.receive()
 	c.over(req)
 	switch {
@@ -69,8 +70,8 @@ func (c *conn) begun(req *Request, s *slot) (*uploadSender, error) {
 	return c.transport.begin(c, req), nil
 }
 
-// Abandon implements presence.Waiter: what is read or written fails. Who sets a deadline looks afterwards whether the client
-// has left.
+// Abandon implements presence.Waiter: what is read or written fails. Who sets a deadline looks afterwards whether the
+// client has left.
 func (c *conn) Abandon() { _ = c.SetDeadline(time.Unix(1, 0)) }
 
 // over ends the wait for an answer.

@@ -77,7 +77,8 @@ func (x *stream) exchange(sl *slot, resp *message.Response) (*Body, *uploadSende
 		return nil, sending, err
 	}
 	x.isSent = true
-	body, err := x.receive(bodyReceiver{config: x.session.transport.config, from: x, req: x.req, resp: resp, sending: sending})
+	body, err := x.receive(bodyReceiver{config: x.session.transport.config, from: x, req: x.req, resp: resp,
+		sending: sending})
 	return body, sending, err
 }
 

@@ -39,8 +39,8 @@ func (s *slotAllocator) canMake(e *endpoint) bool {
 	return s.open < s.limits.Conns || s.idle > 0
 }
 
-// take grants what the endpoint, which has room, can give. If no more connections may be made, an idle one to one of all
-// endpoints makes room. An own connection is made in any case; there may be no room for that.
+// take grants what the endpoint, which has room, can give. If no more connections may be made, an idle one to one of
+// all endpoints makes room. An own connection is made in any case; there may be no room for that.
 func (s *slotAllocator) take(e *endpoint, all []*endpoint, isOwn bool) (grant, error) {
 	if isOwn && !s.canMake(e) {
 		return grant{}, errNoRoom
@@ -95,8 +95,8 @@ func (s *slotAllocator) isPast(cn *connection) bool {
 	return cn.isSpent || cn.endpoint.IsRemoved() || s.isClosed || cn.generation != s.generation
 }
 
-// evict closes the oldest idle connection of the endpoint that has most of them, so that another endpoint gets its share
-// of the connections.
+// evict closes the oldest idle connection of the endpoint that has most of them, so that another endpoint gets its
+// share of the connections.
 func (s *slotAllocator) evict(all []*endpoint) {
 	var most *endpoint
 	for _, e := range all {

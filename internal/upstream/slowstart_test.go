@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
-// A server that comes back from an ejection gets its share bit by bit. The slow start takes an hour, of which the test lasts
-// a moment; requests say when they begin.
+// A server that comes back from an ejection gets its share bit by bit. The slow start takes an hour, of which the test
+// lasts a moment; requests say when they begin.
 func TestSlowStart(t *testing.T) {
 	var asked [2]atomic.Int64
 	var isDown atomic.Bool
@@ -76,16 +76,18 @@ func TestSlowStart(t *testing.T) {
 		{24 * time.Hour, 44, 56},
 	} {
 		if got := share(c.after); got < c.low || got > c.high {
-			t.Errorf("%v after the start the server that is back gets %.1f %%, not %v to %v", c.after, got, c.low, c.high)
+			t.Errorf("%v after the start the server that is back gets %.1f %%, not %v to %v", c.after, got, c.low,
+				c.high)
 		}
 	}
 }
 
-// The first addresses of names do not start slowly, whichever name is looked up first. Those that are found later do, and so
-// do the first ones of a name whose first lookup failed. A lookup that finds the same lets a slow start go on.
+// The first addresses of names do not start slowly, whichever name is looked up first. Those that are found later do,
+// and so do the first ones of a name whose first lookup failed. A lookup that finds the same lets a slow start go on.
 func TestSlowStartOfAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		resolver := &names{answers: map[string]string{"a.example.com": "10.0.0.1 10.0.0.2", "b.example.com": "!not yet"}}
+		resolver := &names{answers: map[string]string{"a.example.com": "10.0.0.1 10.0.0.2",
+			"b.example.com": "!not yet"}}
 		client, err := New(Config{
 			Endpoints: []string{"http://a.example.com", "http://b.example.com"}, SlowStart: 100 * time.Second,
 			Resolver: resolver, ResolvePeriod: 8 * time.Second,
@@ -128,7 +130,8 @@ func TestSlowStartOfAddresses(t *testing.T) {
 		}
 		expect("when b is resolved", map[string]int{"10.0.0.1:80": 952, "10.0.0.2:80": 952, "10.0.0.3:80": 95})
 		time.Sleep(50 * time.Second)
-		expect("after half the slow start of b", map[string]int{"10.0.0.1:80": 784, "10.0.0.2:80": 784, "10.0.0.3:80": 431})
+		expect("after half the slow start of b",
+			map[string]int{"10.0.0.1:80": 784, "10.0.0.2:80": 784, "10.0.0.3:80": 431})
 		time.Sleep(50 * time.Second)
 		expect("after the slow start of b", map[string]int{"10.0.0.1:80": 667, "10.0.0.2:80": 667, "10.0.0.3:80": 667})
 		resolver.say("a.example.com", "10.0.0.1 10.0.0.4")

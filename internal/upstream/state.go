@@ -21,9 +21,11 @@ type State struct {
 	Retried uint64
 	// Ejections counts how often an endpoint was passed over because it failed.
 	Ejections uint64
-	// Unended counts the writes that were given up and may still be carried out: they were not watched, or not to their end.
+	// Unended counts the writes that were given up and may still be carried out: they were not watched, or not to their
+	// end.
 	Unended uint64
-	// Surplus counts the connections on which bytes came that were not asked for: behind an answer, or before a request.
+	// Surplus counts the connections on which bytes came that were not asked for: behind an answer, or before a
+	// request.
 	Surplus uint64
 }
 
@@ -41,7 +43,8 @@ type EndpointState struct {
 	Status             balance.EndpointStatus
 	// Until is when an ejection ends.
 	Until time.Time
-	// Cause says why its health checks fail, or failed last if it is unhealthy still; IsWell that the last one was passed.
+	// Cause says why its health checks fail, or failed last if it is unhealthy still; IsWell that the last one was
+	// passed.
 	Cause  string
 	IsWell bool
 	// Heard is when it answered last; zero if it never did.
@@ -62,8 +65,10 @@ func (c *Client) State() State {
 	}
 	endpoints := p.set.All()
 	s := State{
-		Endpoints: make([]EndpointState, 0, len(endpoints)), Circuit: p.set.Circuit(), Open: p.slots.open, Idle: p.slots.idle,
-		Pending: p.queue.length, Retried: c.retried.Load(), Ejections: p.set.Ejections(), Surplus: c.transport.surplus.Load(), Unended: c.transport.unended.Load(),
+		Endpoints: make([]EndpointState, 0, len(endpoints)), Circuit: p.set.Circuit(), Open: p.slots.open,
+		Idle:    p.slots.idle,
+		Pending: p.queue.length, Retried: c.retried.Load(), Ejections: p.set.Ejections(),
+		Surplus: c.transport.surplus.Load(), Unended: c.transport.unended.Load(),
 	}
 	for _, o := range c.origins {
 		if o.failed != nil {
@@ -72,7 +77,8 @@ func (c *Client) State() State {
 	}
 	for _, e := range endpoints {
 		one := EndpointState{
-			Address: e.Addr, Authority: e.Origin.Authority, Cause: e.Cause(), IsWell: e.IsWell(), Heard: e.Heard(), Failures: e.Failures(),
+			Address: e.Addr, Authority: e.Origin.Authority, Cause: e.Cause(), IsWell: e.IsWell(), Heard: e.Heard(),
+			Failures:    e.Failures(),
 			Connections: e.Conns.open, InFlight: e.Busy,
 		}
 		one.Status, one.Until = e.Status()

@@ -39,8 +39,8 @@ func (c *together) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Bytes behind an answer never become the next answer, even if TLS has them already: in the record in which the answer ends,
-// or in one of their own right behind it.
+// Bytes behind an answer never become the next answer, even if TLS has them already: in the record in which the answer
+// ends, or in one of their own right behind it.
 func TestSurplusInTLS(t *testing.T) {
 	authority := credentialstest.NewAuthority(t, "a")
 	settings := authority.Server(t, []string{"127.0.0.1"}).Config(t)
@@ -53,7 +53,8 @@ func TestSurplusInTLS(t *testing.T) {
 	answers := map[string]string{"/good": okReply, "/bye": okReply} // after the latter the connection ends
 	for _, size := range []int{0, 10, 5_000, 20_000, SmallBody, SmallBody + 5_000} {
 		body := strings.Repeat("x", size)
-		answers["/length/"+strconv.Itoa(size)] = "HTTP/1.1 200 OK\r\nContent-Length: " + strconv.Itoa(size) + "\r\n\r\n" + body + surplus
+		answers["/length/"+strconv.Itoa(size)] = "HTTP/1.1 200 OK\r\nContent-Length: " + strconv.Itoa(size) +
+			"\r\n\r\n" + body + surplus
 		answers["/chunked/"+strconv.Itoa(size)] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n" + strconv.FormatInt(int64(size+1), 16) + "\r\n" + body + "x\r\n0\r\n\r\n" + surplus
 	}
 	go func() {
@@ -88,7 +89,8 @@ func TestSurplusInTLS(t *testing.T) {
 			}()
 		}
 	}()
-	client, err := New(Config{Endpoints: []string{"https://" + ln.Addr().(*net.TCPAddr).String()}, TLS: func() *tls.Config { return &tls.Config{RootCAs: authority.Pool()} }})
+	client, err := New(Config{Endpoints: []string{"https://" + ln.Addr().(*net.TCPAddr).String()},
+		TLS: func() *tls.Config { return &tls.Config{RootCAs: authority.Pool()} }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 type Tunnel struct {
 	// Conn is the connection, without deadlines.
 	Conn net.Conn
-	// Head is the head of the 101 (Switching Protocols), without the lines that end at this hop and without the empty line
-	// at its end.
+	// Head is the head of the 101 (Switching Protocols), without the lines that end at this hop and without the empty
+	// line at its end.
 	Head []byte
 	// Early are bytes of the new protocol that came with the head.
 	Early []byte

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// switchProtocol takes the connection out of HTTP after an answer of status 101, whose head of n bytes is in br. An answer
-// that switches to another protocol than the one that was asked for is refused.
+// switchProtocol takes the connection out of HTTP after an answer of status 101, whose head of n bytes is in br. An
+// answer that switches to another protocol than the one that was asked for is refused.
 func switchProtocol(cn *conn, br *bufio.Reader, req *Request, n int) error {
 	a := &cn.answer
 	switch {

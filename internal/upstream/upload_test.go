@@ -33,8 +33,8 @@ func (u *stuckUpload) Read(p []byte) (int, error) {
 	return 0, errors.New("the read was interrupted")
 }
 
-// A backend that dies while it takes an upload is the reason why there is no answer, and not the client, whose sending is
-// ended for it.
+// A backend that dies while it takes an upload is the reason why there is no answer, and not the client, whose sending
+// is ended for it.
 func TestBackendDiesInUpload(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -89,7 +89,8 @@ func TestBackendAnswersBeforeTheUploadEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	const head, end, answer = "POST /activate HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", "0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+	const head, end, answer = "POST /activate HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", "0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 	answered := make(chan chan struct{}, 1)
 	go func() {
 		for {

@@ -1,7 +1,7 @@
 // Package upstream is the client of one backend: a pool of connections, a strict reader of answers, and deadlines.
 //
-// A write is delivered at most once. It is sent again only if no byte of it had left; a read may be sent once more, within
-// a budget, if the connection ended before a byte of the answer came.
+// A write is delivered at most once. It is sent again only if no byte of it had left; a read may be sent once more,
+// within a budget, if the connection ended before a byte of the answer came.
 //
 // A backend may have several servers. Each address is an endpoint with connections of its own; package balance decides
 // which one is asked.
@@ -47,7 +47,8 @@ func New(config Config) (*Client, error) {
 	if len(config.Endpoints) == 0 {
 		return nil, fmt.Errorf("an upstream must have at least one endpoint")
 	}
-	c.dialer = dialer{net: net.Dialer{KeepAliveConfig: keepAlive, Control: descriptors.Control}, tls: config.TLS, config: &c.config}
+	c.dialer = dialer{net: net.Dialer{KeepAliveConfig: keepAlive, Control: descriptors.Control}, tls: config.TLS,
+		config: &c.config}
 	c.dialer.memory.Budget = config.Budget
 	for i, raw := range config.Endpoints {
 		o, secure, err := newOrigin(raw)
@@ -86,7 +87,8 @@ func newOrigin(raw string) (o *origin, secure bool, err error) {
 	default:
 		return nil, false, fmt.Errorf("the endpoint '%s' must have the scheme 'http' or 'https'", raw)
 	}
-	if u.Host == "" || o.host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+	if u.Host == "" || o.host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return nil, false, fmt.Errorf("the endpoint '%s' must be a scheme, a host and a port alone", raw)
 	}
 	if o.port == "" {
@@ -109,8 +111,8 @@ func (c *Client) Dialled() uint64 { return c.dialled.Load() }
 // MaySendTrailers reports whether fields behind the body of a request may reach the backend: they do by HTTP/2.
 func (c *Client) MaySendTrailers() bool { return c.dialer.mayBeHTTP2() }
 
-// MayRetry takes a retry from the budget, and reports whether there is one: of a request that is sent again although the backend
-// has answered it, or has failed to.
+// MayRetry takes a retry from the budget, and reports whether there is one: of a request that is sent again although
+// the backend has answered it, or has failed to.
 func (c *Client) MayRetry() bool { return c.pool.mayResend(time.Now()) }
 
 // Renew has all connections made anew: idle ones are closed now, the others when they come back.

@@ -153,42 +153,61 @@ func TestAnswers(t *testing.T) {
 		{name: "304", answer: "HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n", code: 304, reused: true},
 		{name: "HEAD", method: "HEAD", answer: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", code: 200},
 		{name: "HEAD, chunked", method: "HEAD", answer: chunkedHead, code: 200},
-		{name: "HEAD of nothing", method: "HEAD", answer: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", code: 200, reused: true},
-		{name: "HEAD, no length", method: "HEAD", answer: "HTTP/1.1 200 OK\r\nETag: \"1\"\r\n\r\n", code: 200, reused: true},
-		{name: "Connection: close", answer: "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", code: 200, body: "ok"},
+		{name: "HEAD of nothing", method: "HEAD", answer: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", code: 200,
+			reused: true},
+		{name: "HEAD, no length", method: "HEAD", answer: "HTTP/1.1 200 OK\r\nETag: \"1\"\r\n\r\n", code: 200,
+			reused: true},
+		{name: "Connection: close", answer: "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+			code: 200, body: "ok"},
 		{name: "HTTP/1.0", answer: "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", code: 200, body: "ok"},
-		{name: "small chunked body", answer: chunkedHead + "1\r\no\r\n1\r\nk\r\n0\r\nA: b\r\n\r\n", code: 200, body: "ok", reused: true},
-		{name: "large body", answer: "HTTP/1.1 200 OK\r\nContent-Length: " + strconv.Itoa(len(big)) + "\r\n\r\n" + big, code: 200, body: big, stream: true, reused: true},
-		{name: "large chunked body", answer: chunkedHead + "10001\r\n" + big + "\r\n0\r\n\r\n", code: 200, body: big, stream: true, reused: true},
+		{name: "small chunked body", answer: chunkedHead + "1\r\no\r\n1\r\nk\r\n0\r\nA: b\r\n\r\n", code: 200,
+			body: "ok", reused: true},
+		{name: "large body", answer: "HTTP/1.1 200 OK\r\nContent-Length: " + strconv.Itoa(len(big)) + "\r\n\r\n" + big,
+			code: 200, body: big, stream: true, reused: true},
+		{name: "large chunked body", answer: chunkedHead + "10001\r\n" + big + "\r\n0\r\n\r\n", code: 200, body: big,
+			stream: true, reused: true},
 		{name: "close-delimited", answer: "HTTP/1.1 200 OK\r\n\r\nok" + cut, code: 200, body: "ok", stream: true},
-		{name: "large body, whole", whole: 1 << 20, answer: "HTTP/1.1 200 OK\r\nContent-Length: " + strconv.Itoa(len(big)) + "\r\n\r\n" + big, code: 200, body: big, reused: true},
-		{name: "large chunked body, whole", whole: 1 << 20, answer: chunkedHead + "10001\r\n" + big + "\r\n0\r\n\r\n", code: 200, body: big, reused: true},
-		{name: "whole, exactly the limit", whole: 2, answer: chunkedHead + "2\r\nok\r\n0\r\n\r\n", code: 200, body: "ok", reused: true},
+		{name: "large body, whole", whole: 1 << 20, answer: "HTTP/1.1 200 OK\r\nContent-Length: " +
+			strconv.Itoa(len(big)) + "\r\n\r\n" + big, code: 200, body: big, reused: true},
+		{name: "large chunked body, whole", whole: 1 << 20, answer: chunkedHead + "10001\r\n" + big + "\r\n0\r\n\r\n",
+			code: 200, body: big, reused: true},
+		{name: "whole, exactly the limit", whole: 2, answer: chunkedHead + "2\r\nok\r\n0\r\n\r\n", code: 200,
+			body: "ok", reused: true},
 		{name: "close-delimited, whole", whole: 5, answer: "HTTP/1.1 200 OK\r\n\r\nok" + cut, code: 200, body: "ok"},
 		{name: "whole, too large", whole: 1, answer: okReply, kind: "TooLarge"},
 		{name: "whole, chunked, too large", whole: 1, answer: chunkedHead + "2\r\nok\r\n0\r\n\r\n", kind: "TooLarge"},
-		{name: "chunked error", answer: strings.Replace(chunkedHead, "200", "500", 1) + "2\r\nok\r\n0\r\n\r\n", code: 500, body: "ok", reused: true},
+		{name: "chunked error", answer: strings.Replace(chunkedHead, "200", "500", 1) + "2\r\nok\r\n0\r\n\r\n",
+			code: 500, body: "ok", reused: true},
 		{name: "close-delimited error", answer: "HTTP/1.1 500 E\r\n\r\nok" + cut, code: 500, body: "ok"},
-		{name: "large chunked error", answer: strings.Replace(chunkedHead, "200", "500", 1) + "10001\r\n" + big + "\r\n0\r\n\r\n", code: 500, body: big, stream: true, reused: true},
-		{name: "informational answers first", answer: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + okReply, code: 200, body: "ok", reused: true},
-		{name: "informational answers without end", answer: strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 100), kind: "Malformed"},
+		{name: "large chunked error", answer: strings.Replace(chunkedHead, "200", "500", 1) + "10001\r\n" + big +
+			"\r\n0\r\n\r\n", code: 500, body: big, stream: true, reused: true},
+		{name: "informational answers first",
+			answer: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + okReply, code: 200,
+			body: "ok", reused: true},
+		{name: "informational answers without end", answer: strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 100),
+			kind: "Malformed"},
 		{name: "101", answer: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", kind: "Malformed"},
-		{name: "two lengths", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", kind: "Malformed"},
-		{name: "length and chunked", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok", kind: "Malformed"},
+		{name: "two lengths", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok",
+			kind: "Malformed"},
+		{name: "length and chunked",
+			answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok", kind: "Malformed"},
 		{name: "bare LF", answer: "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", kind: "Malformed"},
 		{name: "no HTTP", answer: "SSH-2.0-OpenSSH_9.6\r\n", kind: "Malformed"},
-		{name: "head too large", answer: "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", 17<<10) + "\r\n\r\n", kind: "Malformed"},
+		{name: "head too large", answer: "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", 17<<10) + "\r\n\r\n",
+			kind: "Malformed"},
 		{name: "bytes behind the body", answer: okReply + "HTTP/1.1 200 OK\r\n", kind: "Malformed"},
 		{name: "bytes behind no body", answer: "HTTP/1.1 204 No Content\r\n\r\nok", kind: "Malformed"},
 		{name: "body in answer to HEAD", method: "HEAD", answer: okReply, kind: "Malformed"},
 		{name: "bytes behind a chunked body", answer: chunkedHead + "2\r\nok\r\n0\r\n\r\nx", kind: "Malformed"},
 		{name: "bad chunk size", answer: chunkedHead + "0x2\r\nok\r\n0\r\n\r\n", kind: "Malformed"},
-		{name: "bad chunk size later", answer: chunkedHead + "10000\r\n" + big[1:] + "\r\n-1\r\n", code: 200, stream: true, broken: "Malformed"},
+		{name: "bad chunk size later", answer: chunkedHead + "10000\r\n" + big[1:] + "\r\n-1\r\n", code: 200,
+			stream: true, broken: "Malformed"},
 		{name: "chunk without its end", answer: chunkedHead + "2\r\nokay\r\n0\r\n\r\n", kind: "Malformed"},
 		{name: "no answer", method: "POST", answer: cut, kind: "Broken"},
 		{name: "half a head", answer: "HTTP/1.1 200 OK\r\nContent-Le" + cut, kind: "Broken"},
 		{name: "half a body", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no" + cut, kind: "Broken"},
-		{name: "half a stream", answer: chunkedHead + "ffff\r\n" + big[:100] + cut, code: 200, stream: true, broken: "Broken"},
+		{name: "half a stream", answer: chunkedHead + "ffff\r\n" + big[:100] + cut, code: 200, stream: true,
+			broken: "Broken"},
 		{name: "half a chunked body, whole", whole: 10, answer: chunkedHead + "2\r\nok\r\n" + cut, kind: "Broken"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -345,7 +364,8 @@ func TestUnreachable(t *testing.T) {
 	var resp message.Response
 	err = client.Do(request("PUT", "/", "{}"), &resp)
 	s := status.From(err).ErrStatus
-	if kindOf(err) != "Unreachable" || s.Code != 503 || s.Details.RetryAfterSeconds != 7 || strings.Contains(s.Message, "127.0.0.1") {
+	if kindOf(err) != "Unreachable" || s.Code != 503 || s.Details.RetryAfterSeconds != 7 ||
+		strings.Contains(s.Message, "127.0.0.1") {
 		t.Errorf("got %v, %+v", err, s)
 	}
 	if open, _ := client.Conns(); open != 0 {
@@ -363,7 +383,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// ERR-4: a backend that is too slow, or a client in a hurry, is 504. The hurry of a client is reported as no failure of the backend.
+// ERR-4: a backend that is too slow, or a client in a hurry, is 504. The hurry of a client is reported as no failure of
+// the backend.
 func TestTooSlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer   string
@@ -371,13 +392,15 @@ func TestTooSlow(t *testing.T) {
 		deadline time.Duration
 		reported int
 	}{
-		"no answer":               {"", Config{Timeouts: Timeouts{Answer: 20 * time.Millisecond}}, 0, 1},
-		"half a head":             {"HTTP/1.1 200 OK\r\n", Config{Timeouts: Timeouts{Answer: 20 * time.Millisecond}}, 0, 1},
-		"half a body":             {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", Config{Timeouts: Timeouts{Body: 20 * time.Millisecond}}, 0, 1},
-		"a deadline far away":     {"", Config{Timeouts: Timeouts{Answer: 20 * time.Millisecond}}, time.Minute, 1},
-		"the client's deadline":   {"", Config{}, 20 * time.Millisecond, 0},
-		"in the middle of a body": {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", Config{}, 20 * time.Millisecond, 0},
-		"a deadline that passed":  {"", Config{}, -time.Millisecond, 0},
+		"no answer":   {"", Config{Timeouts: Timeouts{Answer: 20 * time.Millisecond}}, 0, 1},
+		"half a head": {"HTTP/1.1 200 OK\r\n", Config{Timeouts: Timeouts{Answer: 20 * time.Millisecond}}, 0, 1},
+		"half a body": {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok",
+			Config{Timeouts: Timeouts{Body: 20 * time.Millisecond}}, 0, 1},
+		"a deadline far away":   {"", Config{Timeouts: Timeouts{Answer: 20 * time.Millisecond}}, time.Minute, 1},
+		"the client's deadline": {"", Config{}, 20 * time.Millisecond, 0},
+		"in the middle of a body": {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", Config{}, 20 * time.Millisecond,
+			0},
+		"a deadline that passed": {"", Config{}, -time.Millisecond, 0},
 	} {
 		s := newScripted(t, c.answer, okReply)
 		c.config.RetryAfter = 3
@@ -390,7 +413,8 @@ func TestTooSlow(t *testing.T) {
 		}
 		var resp message.Response
 		err := client.Do(req, &resp)
-		if st := status.From(err).ErrStatus; kindOf(err) != "TooSlow" || st.Code != 504 || st.Details.RetryAfterSeconds != 3 {
+		if st := status.From(err).ErrStatus; kindOf(err) != "TooSlow" || st.Code != 504 ||
+			st.Details.RetryAfterSeconds != 3 {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if reported != c.reported {
@@ -402,13 +426,15 @@ func TestTooSlow(t *testing.T) {
 func TestBusy(t *testing.T) {
 	s := newScripted(t, "HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n", okReply)
 	reported := 0
-	client := newTestClient(t, s, Config{Limits: Limits{Conns: 1, Wait: 10 * time.Millisecond}, Overloaded: func(time.Time) int { reported++; return 8 }})
+	client := newTestClient(t, s, Config{Limits: Limits{Conns: 1, Wait: 10 * time.Millisecond},
+		Overloaded: func(time.Time) int { reported++; return 8 }})
 	var first, second message.Response
 	if err := client.Do(request("GET", "/1", ""), &first); err != nil {
 		t.Fatal(err)
 	}
 	err := client.Do(request("GET", "/2", ""), &second)
-	if st := status.From(err).ErrStatus; kindOf(err) != "Busy" || st.Code != 503 || st.Details.RetryAfterSeconds != 8 || reported != 1 {
+	if st := status.From(err).ErrStatus; kindOf(err) != "Busy" || st.Code != 503 || st.Details.RetryAfterSeconds != 8 ||
+		reported != 1 {
 		t.Errorf("got %v", err)
 	}
 	first.Close()
@@ -453,7 +479,8 @@ func TestTLS(t *testing.T) {
 	}))
 	defer server.Close()
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	client, err := New(Config{Endpoints: []string{server.URL}, TLS: func() *tls.Config { return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12} }})
+	client, err := New(Config{Endpoints: []string{server.URL},
+		TLS: func() *tls.Config { return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -509,7 +536,8 @@ func TestNew(t *testing.T) {
 // Trailers of HTTP/1.1 are read, and go no further: the connection serves the next request.
 func TestTrailersAreDropped(t *testing.T) {
 	text := strings.Repeat("a", 100)
-	s := newScripted(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\n64\r\n"+text+"\r\n0\r\nX-A: 1\r\n\r\n", okReply)
+	s := newScripted(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\n64\r\n"+text+
+		"\r\n0\r\nX-A: 1\r\n\r\n", okReply)
 	client := newTestClient(t, s, Config{HeadBytes: 64}) // the body does not fit
 	var resp message.Response
 	if err := client.Do(request("GET", "/1", ""), &resp); err != nil || !resp.IsStream() {
@@ -517,7 +545,8 @@ func TestTrailersAreDropped(t *testing.T) {
 	}
 	stream := resp.Stream()
 	got, err := io.ReadAll(stream)
-	if err != nil || string(got) != text || stream.Trailers() != nil || resp.Header("X-A") != nil || resp.Header("Trailer") != nil {
+	if err != nil || string(got) != text || stream.Trailers() != nil || resp.Header("X-A") != nil ||
+		resp.Header("Trailer") != nil {
 		t.Errorf("got %q and %q with the trailers %v, %v", resp.Head(), got, stream.Trailers(), err)
 	}
 	if err := client.Do(request("GET", "/2", ""), &resp); err != nil || string(resp.Body()) != "ok" {

@@ -15,8 +15,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// The HorizontalPodAutoscaler of autoscaling/v1 knows of one metric, how much of the CPU is used. The server keeps all others, and
-// what else v1 has no field for, in annotations.
+// The HorizontalPodAutoscaler of autoscaling/v1 knows of one metric, how much of the CPU is used. The server keeps all
+// others, and what else v1 has no field for, in annotations.
 const (
 	metricsAnnotation        = "autoscaling.alpha.kubernetes.io/metrics"
 	currentMetricsAnnotation = "autoscaling.alpha.kubernetes.io/current-metrics"
@@ -51,13 +51,15 @@ func convertAutoscaler(d *document.Document, to string) error {
 		return err
 	}
 	if to == "v1" {
-		return convertParts(d, func(spec *autoscalingv2.HorizontalPodAutoscalerSpec, status *autoscalingv2.HorizontalPodAutoscalerStatus) (any, any) {
+		return convertParts(d, func(spec *autoscalingv2.HorizontalPodAutoscalerSpec,
+			status *autoscalingv2.HorizontalPodAutoscalerStatus) (any, any) {
 			older, olderStatus, kept := olderAutoscaler(spec, status)
 			putAnnotations(d, kept)
 			return older, olderStatus
 		})
 	}
-	return convertParts(d, func(spec *autoscalingv1.HorizontalPodAutoscalerSpec, status *autoscalingv1.HorizontalPodAutoscalerStatus) (any, any) {
+	return convertParts(d, func(spec *autoscalingv1.HorizontalPodAutoscalerSpec,
+		status *autoscalingv1.HorizontalPodAutoscalerStatus) (any, any) {
 		return newerAutoscaler(spec, status, annotations)
 	})
 }
@@ -104,7 +106,8 @@ func takeAnnotations(d *document.Document) (map[string]string, error) {
 	metadata, _ := d.Root().Get("metadata")
 	all, _ := metadata.Get("annotations")
 	taken := map[string]string{}
-	for _, name := range []string{metricsAnnotation, currentMetricsAnnotation, conditionsAnnotation, behaviorAnnotation, scaleDownAnnotation, scaleUpAnnotation} {
+	for _, name := range []string{metricsAnnotation, currentMetricsAnnotation, conditionsAnnotation, behaviorAnnotation,
+		scaleDownAnnotation, scaleUpAnnotation} {
 		n, found := all.Get(name)
 		if !found {
 			continue
@@ -128,7 +131,8 @@ func putAnnotations(d *document.Document, kept map[string]any) {
 	}
 	metadata := member(d, d.Root(), "metadata")
 	all := member(d, metadata, "annotations")
-	for _, name := range []string{metricsAnnotation, currentMetricsAnnotation, behaviorAnnotation, conditionsAnnotation} {
+	for _, name := range []string{metricsAnnotation, currentMetricsAnnotation, behaviorAnnotation,
+		conditionsAnnotation} {
 		if value, found := kept[name]; found {
 			text, _ := json.Marshal(value) // of plain fields, which have been read as JSON
 			d.SetString(all, name, string(text))
@@ -149,10 +153,12 @@ func isCPU(t autoscalingv2.MetricSourceType, name corev1.ResourceName) bool {
 }
 
 // olderAutoscaler turns an autoscaler of v2 into one of v1, and the values of its annotations.
-func olderAutoscaler(spec *autoscalingv2.HorizontalPodAutoscalerSpec, status *autoscalingv2.HorizontalPodAutoscalerStatus) (
+func olderAutoscaler(spec *autoscalingv2.HorizontalPodAutoscalerSpec,
+	status *autoscalingv2.HorizontalPodAutoscalerStatus) (
 	*autoscalingv1.HorizontalPodAutoscalerSpec, *autoscalingv1.HorizontalPodAutoscalerStatus, map[string]any) {
 	older := &autoscalingv1.HorizontalPodAutoscalerSpec{
-		ScaleTargetRef: autoscalingv1.CrossVersionObjectReference(spec.ScaleTargetRef), MinReplicas: spec.MinReplicas, MaxReplicas: spec.MaxReplicas,
+		ScaleTargetRef: autoscalingv1.CrossVersionObjectReference(spec.ScaleTargetRef), MinReplicas: spec.MinReplicas,
+		MaxReplicas: spec.MaxReplicas,
 	}
 	olderStatus := &autoscalingv1.HorizontalPodAutoscalerStatus{
 		ObservedGeneration: status.ObservedGeneration, LastScaleTime: status.LastScaleTime,
@@ -195,7 +201,8 @@ func rulesOf(r *autoscalingv2.HPAScalingRules) *scalingRules {
 	if r == nil {
 		return nil
 	}
-	kept := &scalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy, Tolerance: r.Tolerance}
+	kept := &scalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy,
+		Tolerance: r.Tolerance}
 	if r.Policies != nil {
 		kept.Policies = make([]scalingPolicy, len(r.Policies))
 	}
@@ -209,7 +216,8 @@ func (r *scalingRules) read() *autoscalingv2.HPAScalingRules {
 	if r == nil {
 		return nil
 	}
-	made := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy, Tolerance: r.Tolerance}
+	made := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds,
+		SelectPolicy: r.SelectPolicy, Tolerance: r.Tolerance}
 	if r.Policies != nil {
 		made.Policies = make([]autoscalingv2.HPAScalingPolicy, len(r.Policies))
 	}
@@ -221,10 +229,12 @@ func (r *scalingRules) read() *autoscalingv2.HPAScalingRules {
 
 // newerAutoscaler turns an autoscaler of v1, with its annotations, into one of v2. As the server
 // does, it passes over annotations that cannot be read.
-func newerAutoscaler(spec *autoscalingv1.HorizontalPodAutoscalerSpec, status *autoscalingv1.HorizontalPodAutoscalerStatus, annotations map[string]string) (
+func newerAutoscaler(spec *autoscalingv1.HorizontalPodAutoscalerSpec,
+	status *autoscalingv1.HorizontalPodAutoscalerStatus, annotations map[string]string) (
 	*autoscalingv2.HorizontalPodAutoscalerSpec, *autoscalingv2.HorizontalPodAutoscalerStatus) {
 	newer := &autoscalingv2.HorizontalPodAutoscalerSpec{
-		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference(spec.ScaleTargetRef), MinReplicas: spec.MinReplicas, MaxReplicas: spec.MaxReplicas,
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference(spec.ScaleTargetRef), MinReplicas: spec.MinReplicas,
+		MaxReplicas: spec.MaxReplicas,
 	}
 	newerStatus := &autoscalingv2.HorizontalPodAutoscalerStatus{
 		ObservedGeneration: status.ObservedGeneration, LastScaleTime: status.LastScaleTime,
@@ -244,7 +254,8 @@ func newerAutoscaler(spec *autoscalingv1.HorizontalPodAutoscalerSpec, status *au
 	}
 	var b behavior
 	if isIn(annotations, behaviorAnnotation, &b) && b != (behavior{}) {
-		newer.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: b.ScaleUp.read(), ScaleDown: b.ScaleDown.read()}
+		newer.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: b.ScaleUp.read(),
+			ScaleDown: b.ScaleDown.read()}
 	}
 	var current []autoscalingv1.MetricStatus
 	switch {
@@ -253,9 +264,11 @@ func newerAutoscaler(spec *autoscalingv1.HorizontalPodAutoscalerSpec, status *au
 			newerStatus.CurrentMetrics = append(newerStatus.CurrentMetrics, newerStatusOf(&current[i]))
 		}
 	case status.CurrentCPUUtilizationPercentage != nil:
-		newerStatus.CurrentMetrics = []autoscalingv2.MetricStatus{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricStatus{
-			Name: corev1.ResourceCPU, Current: autoscalingv2.MetricValueStatus{AverageUtilization: status.CurrentCPUUtilizationPercentage},
-		}}}
+		newerStatus.CurrentMetrics = []autoscalingv2.MetricStatus{{Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricStatus{
+				Name:    corev1.ResourceCPU,
+				Current: autoscalingv2.MetricValueStatus{AverageUtilization: status.CurrentCPUUtilizationPercentage},
+			}}}
 	}
 	var conditions []autoscalingv2.HorizontalPodAutoscalerCondition
 	if isIn(annotations, conditionsAnnotation, &conditions) {
@@ -271,9 +284,11 @@ func isIn(annotations map[string]string, name string, into any) bool {
 }
 
 func ofCPU(utilization int32) autoscalingv2.MetricSpec {
-	return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-		Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &utilization},
-	}}
+	return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType,
+		Resource: &autoscalingv2.ResourceMetricSource{
+			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType,
+				AverageUtilization: &utilization},
+		}}
 }
 
 func orZero(q *resource.Quantity) resource.Quantity {
@@ -287,24 +302,29 @@ func olderMetric(m *autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
 	older := autoscalingv1.MetricSpec{Type: autoscalingv1.MetricSourceType(m.Type)}
 	if s := m.Object; s != nil {
 		older.Object = &autoscalingv1.ObjectMetricSource{
-			Target: autoscalingv1.CrossVersionObjectReference(s.DescribedObject), MetricName: s.Metric.Name, Selector: s.Metric.Selector,
+			Target: autoscalingv1.CrossVersionObjectReference(s.DescribedObject), MetricName: s.Metric.Name,
+			Selector:    s.Metric.Selector,
 			TargetValue: orZero(s.Target.Value), AverageValue: s.Target.AverageValue,
 		}
 	}
 	if s := m.Pods; s != nil {
-		older.Pods = &autoscalingv1.PodsMetricSource{MetricName: s.Metric.Name, Selector: s.Metric.Selector, TargetAverageValue: orZero(s.Target.AverageValue)}
+		older.Pods = &autoscalingv1.PodsMetricSource{MetricName: s.Metric.Name, Selector: s.Metric.Selector,
+			TargetAverageValue: orZero(s.Target.AverageValue)}
 	}
 	if s := m.Resource; s != nil {
-		older.Resource = &autoscalingv1.ResourceMetricSource{Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue}
+		older.Resource = &autoscalingv1.ResourceMetricSource{Name: s.Name,
+			TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue}
 	}
 	if s := m.ContainerResource; s != nil {
 		older.ContainerResource = &autoscalingv1.ContainerResourceMetricSource{
-			Name: s.Name, Container: s.Container, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue,
+			Name: s.Name, Container: s.Container, TargetAverageUtilization: s.Target.AverageUtilization,
+			TargetAverageValue: s.Target.AverageValue,
 		}
 	}
 	if s := m.External; s != nil {
 		older.External = &autoscalingv1.ExternalMetricSource{
-			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, TargetValue: s.Target.Value, TargetAverageValue: s.Target.AverageValue,
+			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, TargetValue: s.Target.Value,
+			TargetAverageValue: s.Target.AverageValue,
 		}
 	}
 	return older
@@ -321,33 +341,40 @@ func newerMetric(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 			}
 		}
 		newer.Object = &autoscalingv2.ObjectMetricSource{
-			DescribedObject: autoscalingv2.CrossVersionObjectReference(s.Target), Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector}, Target: target,
+			DescribedObject: autoscalingv2.CrossVersionObjectReference(s.Target),
+			Metric:          autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector}, Target: target,
 		}
 	}
 	if s := m.Pods; s != nil {
 		newer.Pods = &autoscalingv2.PodsMetricSource{
 			Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector},
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &s.TargetAverageValue},
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType,
+				AverageValue: &s.TargetAverageValue},
 		}
 	}
 	if s := m.Resource; s != nil {
-		newer.Resource = &autoscalingv2.ResourceMetricSource{Name: s.Name, Target: ofResource(s.TargetAverageUtilization, s.TargetAverageValue)}
+		newer.Resource = &autoscalingv2.ResourceMetricSource{Name: s.Name,
+			Target: ofResource(s.TargetAverageUtilization, s.TargetAverageValue)}
 	}
 	if s := m.ContainerResource; s != nil {
-		newer.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{Name: s.Name, Container: s.Container, Target: ofResource(s.TargetAverageUtilization, s.TargetAverageValue)}
+		newer.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{Name: s.Name, Container: s.Container,
+			Target: ofResource(s.TargetAverageUtilization, s.TargetAverageValue)}
 	}
 	if s := m.External; s != nil {
-		target := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: s.TargetValue, AverageValue: s.TargetAverageValue}
+		target := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: s.TargetValue,
+			AverageValue: s.TargetAverageValue}
 		if s.TargetValue == nil {
 			target.Type = autoscalingv2.AverageValueMetricType
 		}
-		newer.External = &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.MetricSelector}, Target: target}
+		newer.External = &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName,
+			Selector: s.MetricSelector}, Target: target}
 	}
 	return newer
 }
 
 func ofResource(utilization *int32, value *resource.Quantity) autoscalingv2.MetricTarget {
-	target := autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: utilization, AverageValue: value}
+	target := autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: utilization,
+		AverageValue: value}
 	if utilization == nil {
 		target.Type = autoscalingv2.AverageValueMetricType
 	}
@@ -358,26 +385,31 @@ func olderStatusOf(m *autoscalingv2.MetricStatus) autoscalingv1.MetricStatus {
 	older := autoscalingv1.MetricStatus{Type: autoscalingv1.MetricSourceType(m.Type)}
 	if s := m.Object; s != nil {
 		older.Object = &autoscalingv1.ObjectMetricStatus{
-			Target: autoscalingv1.CrossVersionObjectReference(s.DescribedObject), MetricName: s.Metric.Name, Selector: s.Metric.Selector,
+			Target: autoscalingv1.CrossVersionObjectReference(s.DescribedObject), MetricName: s.Metric.Name,
+			Selector:     s.Metric.Selector,
 			CurrentValue: orZero(s.Current.Value), AverageValue: s.Current.AverageValue,
 		}
 	}
 	if s := m.Pods; s != nil {
-		older.Pods = &autoscalingv1.PodsMetricStatus{MetricName: s.Metric.Name, Selector: s.Metric.Selector, CurrentAverageValue: orZero(s.Current.AverageValue)}
+		older.Pods = &autoscalingv1.PodsMetricStatus{MetricName: s.Metric.Name, Selector: s.Metric.Selector,
+			CurrentAverageValue: orZero(s.Current.AverageValue)}
 	}
 	if s := m.Resource; s != nil {
 		older.Resource = &autoscalingv1.ResourceMetricStatus{
-			Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: orZero(s.Current.AverageValue),
+			Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization,
+			CurrentAverageValue: orZero(s.Current.AverageValue),
 		}
 	}
 	if s := m.ContainerResource; s != nil {
 		older.ContainerResource = &autoscalingv1.ContainerResourceMetricStatus{
-			Name: s.Name, Container: s.Container, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: orZero(s.Current.AverageValue),
+			Name: s.Name, Container: s.Container, CurrentAverageUtilization: s.Current.AverageUtilization,
+			CurrentAverageValue: orZero(s.Current.AverageValue),
 		}
 	}
 	if s := m.External; s != nil {
 		older.External = &autoscalingv1.ExternalMetricStatus{
-			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, CurrentValue: orZero(s.Current.Value), CurrentAverageValue: s.Current.AverageValue,
+			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, CurrentValue: orZero(s.Current.Value),
+			CurrentAverageValue: s.Current.AverageValue,
 		}
 	}
 	return older
@@ -387,23 +419,28 @@ func newerStatusOf(m *autoscalingv1.MetricStatus) autoscalingv2.MetricStatus {
 	newer := autoscalingv2.MetricStatus{Type: autoscalingv2.MetricSourceType(m.Type)}
 	if s := m.Object; s != nil {
 		newer.Object = &autoscalingv2.ObjectMetricStatus{
-			DescribedObject: autoscalingv2.CrossVersionObjectReference(s.Target), Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector},
-			Current: autoscalingv2.MetricValueStatus{Value: &s.CurrentValue, AverageValue: s.AverageValue},
+			DescribedObject: autoscalingv2.CrossVersionObjectReference(s.Target),
+			Metric:          autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector},
+			Current:         autoscalingv2.MetricValueStatus{Value: &s.CurrentValue, AverageValue: s.AverageValue},
 		}
 	}
 	if s := m.Pods; s != nil {
 		newer.Pods = &autoscalingv2.PodsMetricStatus{
-			Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector}, Current: autoscalingv2.MetricValueStatus{AverageValue: &s.CurrentAverageValue},
+			Metric:  autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector},
+			Current: autoscalingv2.MetricValueStatus{AverageValue: &s.CurrentAverageValue},
 		}
 	}
 	if s := m.Resource; s != nil {
 		newer.Resource = &autoscalingv2.ResourceMetricStatus{
-			Name: s.Name, Current: autoscalingv2.MetricValueStatus{AverageValue: &s.CurrentAverageValue, AverageUtilization: s.CurrentAverageUtilization},
+			Name: s.Name, Current: autoscalingv2.MetricValueStatus{AverageValue: &s.CurrentAverageValue,
+				AverageUtilization: s.CurrentAverageUtilization},
 		}
 	}
 	if s := m.ContainerResource; s != nil {
 		newer.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{
-			Name: s.Name, Container: s.Container, Current: autoscalingv2.MetricValueStatus{AverageValue: &s.CurrentAverageValue, AverageUtilization: s.CurrentAverageUtilization},
+			Name: s.Name, Container: s.Container,
+			Current: autoscalingv2.MetricValueStatus{AverageValue: &s.CurrentAverageValue,
+				AverageUtilization: s.CurrentAverageUtilization},
 		}
 	}
 	if s := m.External; s != nil {

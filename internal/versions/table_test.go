@@ -44,7 +44,10 @@ func versionsOf() map[schema.GroupVersionResource]reflect.Type {
 		all[plural] = of
 		count[plural.GroupResource()]++
 	}
-	maps.DeleteFunc(all, func(r schema.GroupVersionResource, _ reflect.Type) bool { return count[r.GroupResource()] < 2 })
+	maps.DeleteFunc(all, func(r schema.GroupVersionResource,
+		_ reflect.Type) bool {
+		return count[r.GroupResource()] < 2
+	})
 	return all
 }
 
@@ -93,7 +96,8 @@ func TestTable(t *testing.T) {
 	shapes := map[schema.GroupResource][]string{}
 	fields := map[schema.GroupResource]map[string]int{}
 	names := map[schema.GroupResource]string{}
-	for _, r := range slices.SortedFunc(maps.Keys(types), func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, r := range slices.SortedFunc(maps.Keys(types),
+		func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) }) {
 		var shape strings.Builder
 		shapeOf(types[r], &shape)
 		of := r.GroupResource()

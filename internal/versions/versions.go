@@ -13,15 +13,17 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// A kind is one of Kubernetes' own kinds that have several versions. Versions with the same number have the same fields.
+// A kind is one of Kubernetes' own kinds that have several versions. Versions with the same number have the same
+// fields.
 type kind struct {
 	name   string
 	fields map[string]int
 }
 
-// Convert returns a copy of an object of one version of a resource as another version has it, and its kind. It reports false if
-// the table does not have both.
-func Convert(d *document.Document, from, to schema.GroupVersionResource) (converted *document.Document, kind string, isKnown bool, err error) {
+// Convert returns a copy of an object of one version of a resource as another version has it, and its kind. It reports
+// false if the table does not have both.
+func Convert(d *document.Document, from,
+	to schema.GroupVersionResource) (converted *document.Document, kind string, isKnown bool, err error) {
 	kind, convert, isKnown := converterOf(from, to)
 	if !isKnown {
 		return nil, "", false, nil
@@ -35,7 +37,8 @@ func Convert(d *document.Document, from, to schema.GroupVersionResource) (conver
 	}
 	if err != nil {
 		converted.Release()
-		return nil, "", true, fmt.Errorf("the object cannot be converted from version '%s' to '%s': %w", from.Version, to.Version, err)
+		return nil, "", true, fmt.Errorf("the object cannot be converted from version '%s' to '%s': %w", from.Version,
+			to.Version, err)
 	}
 	return converted, kind, true, nil
 }
@@ -66,8 +69,9 @@ func converterOf(from, to schema.GroupVersionResource) (kind string, convert con
 
 // converters are of the resources whose versions have different fields.
 var converters = map[schema.GroupResource]converter{
-	{Group: "autoscaling", Resource: "horizontalpodautoscalers"}:       convertAutoscaler,
-	{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}: dropper("v1", "pkixPublicKey", "proofOfPossession"),
+	{Group: "autoscaling", Resource: "horizontalpodautoscalers"}: convertAutoscaler,
+	{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}: dropper("v1", "pkixPublicKey",
+		"proofOfPossession"),
 	{Group: "resource.k8s.io", Resource: "resourceclaims"}: func(d *document.Document, to string) error {
 		convertRequests(d, to, "spec")
 		return nil
@@ -92,8 +96,8 @@ func dropper(of string, names ...string) converter {
 	}
 }
 
-// convertRequests moves what a request for devices asks for: resource.k8s.io/v1beta1 has it in the request, later versions in its
-// member `exactly`.
+// convertRequests moves what a request for devices asks for: resource.k8s.io/v1beta1 has it in the request, later
+// versions in its member `exactly`.
 func convertRequests(d *document.Document, to string, path ...string) {
 	requests := find(d.Root(), append(path, "devices", "requests")...)
 	for r := requests.First(); r.Valid() && requests.Kind() == document.Array; r = r.Next() {
@@ -132,8 +136,8 @@ func find(n document.Node, path ...string) document.Node {
 	return n
 }
 
-// fold moves the members of an object, but for some, into an object in it. There is none if all of them are zero, unless it
-// always is.
+// fold moves the members of an object, but for some, into an object in it. There is none if all of them are zero,
+// unless it always is.
 func fold(d *document.Document, n document.Node, into string, always bool, but ...string) document.Node {
 	if n.Kind() != document.Object {
 		return n

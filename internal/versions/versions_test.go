@@ -17,9 +17,11 @@ func versionOf(resource, version string) schema.GroupVersionResource {
 // TestConvert: e2e/versions compares the conversions with kube-apiserver's; here is what clients
 // send and no server would.
 func TestConvert(t *testing.T) {
-	const autoscalers, claims, slices = "horizontalpodautoscalers.autoscaling", "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
+	const autoscalers, claims, slices = "horizontalpodautoscalers.autoscaling", "resourceclaims.resource.k8s.io",
+		"resourceslices.resource.k8s.io"
 	for _, c := range []struct{ about, resource, from, to, object, want string }{
-		{"identical fields", "ipaddresses.networking.k8s.io", "v1beta1", "v1", `{"apiVersion":"networking.k8s.io/v1beta1","x":1.0}`, `{"apiVersion":"networking.k8s.io/v1","x":1.0}`},
+		{"identical fields", "ipaddresses.networking.k8s.io", "v1beta1", "v1",
+			`{"apiVersion":"networking.k8s.io/v1beta1","x":1.0}`, `{"apiVersion":"networking.k8s.io/v1","x":1.0}`},
 		{"a metric of the CPU", autoscalers, "v1", "v2", `{"apiVersion":"autoscaling/v1","metadata":{"name":"a","x":1},"spec":{"maxReplicas":3,"targetCPUUtilizationPercentage":50}}`,
 			`{"apiVersion":"autoscaling/v2","metadata":{"name":"a","x":1},"spec":{"scaleTargetRef":{"kind":"","name":""},"maxReplicas":3,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":50}}}]}}`},
 		{"and back", autoscalers, "v2", "v1", `{"apiVersion":"autoscaling/v2","spec":{"maxReplicas":3,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":50}}}]}}`,
@@ -28,7 +30,9 @@ func TestConvert(t *testing.T) {
 			`{"metadata":{},"spec":{"scaleTargetRef":{"kind":"","name":""},"maxReplicas":1,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":5}}}]},"apiVersion":"autoscaling/v2"}`},
 		{"a field that nobody knows", autoscalers, "v1", "v2", `{"spec":{"maxReplicas":1,"new":1}}`, "the object cannot be converted from version 'v1' to 'v2': its spec cannot be read: unknown field \"new\""},
 		{"another type", autoscalers, "v2", "v1", `{"spec":{"maxReplicas":"1"}}`, "the object cannot be converted from version 'v2' to 'v1': its spec cannot be read: "},
-		{"annotations of another type", autoscalers, "v1", "v2", `{"metadata":{"annotations":{"autoscaling.alpha.kubernetes.io/metrics":1}}}`, "the object cannot be converted from version 'v1' to 'v2': its annotation"},
+		{"annotations of another type", autoscalers, "v1", "v2",
+			`{"metadata":{"annotations":{"autoscaling.alpha.kubernetes.io/metrics":1}}}`,
+			"the object cannot be converted from version 'v1' to 'v2': its annotation"},
 		{"requests", claims, "v1beta1", "v1", `{"spec":{"devices":{"requests":[{"name":"a","deviceClassName":"c","new":1},{"name":"b","firstAvailable":[{"name":"s"}]},{"name":"c","count":0}]}}}`,
 			`{"spec":{"devices":{"requests":[{"name":"a","exactly":{"deviceClassName":"c","new":1}},{"name":"b","firstAvailable":[{"name":"s"}]},{"name":"c"}]}},"apiVersion":"resource.k8s.io/v1"}`},
 		{"and back", claims, "v1", "v1beta1", `{"spec":{"devices":{"requests":[{"name":"a","exactly":{"deviceClassName":"c","new":1}},{"name":"b"},1]}}}`,
@@ -37,7 +41,8 @@ func TestConvert(t *testing.T) {
 			`{"spec":{"devices":[{"name":"a","capacity":{"m":{"value":"1"}}},{"name":"b"}]},"apiVersion":"resource.k8s.io/v1beta2"}`},
 		{"and back", slices, "v1", "v1beta1", `{"spec":{"devices":[{"name":"a","taints":[]},{"name":"b"}]}}`,
 			`{"spec":{"devices":[{"name":"a","basic":{"taints":[]}},{"name":"b","basic":{}}]},"apiVersion":"resource.k8s.io/v1beta1"}`},
-		{"no list", claims, "v1beta1", "v1", `{"spec":{"devices":{"requests":{}}}}`, `{"spec":{"devices":{"requests":{}}},"apiVersion":"resource.k8s.io/v1"}`},
+		{"no list", claims, "v1beta1", "v1", `{"spec":{"devices":{"requests":{}}}}`,
+			`{"spec":{"devices":{"requests":{}}},"apiVersion":"resource.k8s.io/v1"}`},
 		{"no object", claims, "v1beta1", "v1", `[]`, `[]`},
 		{"another resource", "pods", "v1", "v2", `{}`, "is not known"},
 		{"a version that is not known", autoscalers, "v1", "v3", `{}`, "is not known"},

@@ -10,8 +10,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A System is the operating system's watch on directories. All files of a process share one, for Linux lets a user have few of
-// them, 128 by default. The zero value is ready for use.
+// A System is the operating system's watch on directories. All files of a process share one, for Linux lets a user have
+// few of them, 128 by default. The zero value is ready for use.
 type System struct {
 	mu      sync.Mutex
 	notify  *fsnotify.Watcher // nil if no file is watched
@@ -19,8 +19,8 @@ type System struct {
 	own     []string // files that the process itself writes
 }
 
-// Ignore passes over writes to a file that the process itself writes, such as a log beside the configuration: they change
-// no file that is read.
+// Ignore passes over writes to a file that the process itself writes, such as a log beside the configuration: they
+// change no file that is read.
 func (s *System) Ignore(file string) {
 	dir, name := filepath.Split(file)
 	if real, err := filepath.EvalSymlinks(filepath.Clean(dir)); err == nil {
@@ -89,8 +89,8 @@ func (s *System) pass(notify *fsnotify.Watcher) {
 	}
 }
 
-// changed notes that something may have happened to a file, for those who watch its directory. A directory that has several
-// names may be reported by one that no member has: then it means all of them.
+// changed notes that something may have happened to a file, for those who watch its directory. A directory that has
+// several names may be reported by one that no member has: then it means all of them.
 func (s *System) changed(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,8 @@ func (m *member) update() {
 		case err == nil:
 			m.dirs = append(m.dirs, real)
 		case !errors.Is(err, os.ErrNotExist) && !slices.Contains(before, dir):
-			m.files.Log.Warn("a directory of "+m.files.Of+" cannot be watched, it is only polled", "directory", dir, "error", err)
+			m.files.Log.Warn("a directory of "+m.files.Of+" cannot be watched, it is only polled", "directory", dir,
+				"error", err)
 			m.dirs = append(m.dirs, dir) // so that it is said once
 		}
 	}

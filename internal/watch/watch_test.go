@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestIgnore: writes to a file that the process itself writes report no change of the files beside it, but all else about it
-// does: another file may take its place.
+// TestIgnore: writes to a file that the process itself writes report no change of the files beside it, but all else
+// about it does: another file may take its place.
 func TestIgnore(t *testing.T) {
 	root := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
@@ -67,8 +67,9 @@ func TestRun(t *testing.T) {
 	}
 	changed := make(chan struct{}, 1000)
 	files := Files{
-		Of: "the files", Dirs: func() []string { return []string{root, one, two} }, Changed: func() { changed <- struct{}{} },
-		Poll: time.Hour, Quiet: time.Millisecond, Patience: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		Of: "the files", Dirs: func() []string { return []string{root, one, two} },
+		Changed: func() { changed <- struct{}{} },
+		Poll:    time.Hour, Quiet: time.Millisecond, Patience: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -118,8 +119,8 @@ func TestRun(t *testing.T) {
 	<-ended
 }
 
-// TestSystem: files that share the system's watch are told of what concerns them, whatever the names of their directories,
-// and the process has one watch.
+// TestSystem: files that share the system's watch are told of what concerns them, whatever the names of their
+// directories, and the process has one watch.
 func TestSystem(t *testing.T) {
 	root := t.TempDir()
 	one, two, link := filepath.Join(root, "one"), filepath.Join(root, "two"), filepath.Join(root, "link")
@@ -142,8 +143,10 @@ func TestSystem(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := told{make(chan struct{}, 1000), cancel, make(chan struct{})}
 		files := Files{
-			Of: "the files", Dirs: func() []string { return dirs }, Changed: func() { c.changed <- struct{}{} }, System: &system,
-			Poll: time.Hour, Quiet: time.Millisecond, Patience: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
+			Of: "the files", Dirs: func() []string { return dirs }, Changed: func() { c.changed <- struct{}{} },
+			System: &system,
+			Poll:   time.Hour, Quiet: time.Millisecond, Patience: 10 * time.Millisecond,
+			Log: slog.New(slog.DiscardHandler),
 		}
 		go func() {
 			defer close(c.ended)

@@ -1,9 +1,9 @@
-// Package applicability answers, as policy files are loaded, whether what they say can ever apply: whether a match block can
-// match a request, a rule can fail or pass, and a path can be reached. Each question is a function of what the files and the
-// configuration say, and returns findings; nothing of the set is changed.
+// Package applicability answers, as policy files are loaded, whether what they say can ever apply: whether a match
+// block can match a request, a rule can fail or pass, and a path can be reached. Each question is a function of what
+// the files and the configuration say, and returns findings; nothing of the set is changed.
 //
-// What the files and the configuration prove is an error. What an API server decides, which may have resources that no file
-// describes, is a warning.
+// What the files and the configuration prove is an error. What an API server decides, which may have resources that no
+// file describes, is a warning.
 package applicability
 
 import (
@@ -25,7 +25,8 @@ type Files struct {
 	Resources  []Resource
 	Operations []Operation
 	States     []*state.Source
-	// ParamKinds are the kinds of the parameters of policies, and HeldKinds those of which the files have objects to refer to.
+	// ParamKinds are the kinds of the parameters of policies, and HeldKinds those of which the files have objects to
+	// refer to.
 	ParamKinds, HeldKinds map[schema.GroupKind]bool
 	// PlainKinds are kinds whose objects look like policies and are none.
 	PlainKinds map[schema.GroupKind]bool
@@ -80,7 +81,8 @@ func New(f Files) *Index {
 		}
 	}
 	isNamespace := func(group, kind string) bool { return group == "" && kind == "Namespace" }
-	x.hasNamespaces = slices.ContainsFunc(f.Resources, func(r Resource) bool { return isNamespace(r.Group, r.Names.Kind) }) ||
+	x.hasNamespaces = slices.ContainsFunc(f.Resources,
+		func(r Resource) bool { return isNamespace(r.Group, r.Names.Kind) }) ||
 		slices.ContainsFunc(f.States, func(s *state.Source) bool { return isNamespace(s.Kind.Group, s.Kind.Kind) })
 	x.isPlain = len(f.Routes) > 0 && !slices.ContainsFunc(f.Routes, func(r Route) bool { return r.Kubernetes })
 	return x
@@ -109,7 +111,8 @@ func (j *judge) never(o *manifest.Object, path, format string, args ...any) {
 	j.By(neverMatches, o, severity, path, format, args...)
 }
 
-// unlessUndescribed records that something applies to nothing that the files describe, though it may apply to what they do not.
+// unlessUndescribed records that something applies to nothing that the files describe, though it may apply to what they
+// do not.
 func (j *judge) unlessUndescribed(o *manifest.Object, path, format string, args ...any) {
 	j.By(neverMatches, o, finding.Warning, path, format, args...)
 }

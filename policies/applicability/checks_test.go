@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestChecks: the documentation has the ids of all findings, with what each is for, and no others; each id is one that some
-// finding has.
+// TestChecks: the documentation has the ids of all findings, with what each is for, and no others; each id is one that
+// some finding has.
 func TestChecks(t *testing.T) {
 	text, err := os.ReadFile("../../docs/policies/README.md")
 	if err != nil {

@@ -33,8 +33,10 @@ func (j *judge) constraint(o *manifest.Object) {
 		one, failed := j.kinds(o, k, "apiGroups")
 		m.all, m.isOpen, hasFailed = append(m.all, one.all...), m.isOpen || one.isOpen, hasFailed || failed
 	}
-	if scope := manifest.Member(match, "scope"); scope.Valid() && !slices.Contains([]string{"", AnyName, "Cluster", "Namespaced"}, scope.Str()) {
-		j.By(UnknownName, o, finding.Warning, scope.Path(), "must be 'Cluster', 'Namespaced' or '*': any other value stands for both")
+	if scope := manifest.Member(match, "scope"); scope.Valid() &&
+		!slices.Contains([]string{"", AnyName, "Cluster", "Namespaced"}, scope.Str()) {
+		j.By(UnknownName, o, finding.Warning, scope.Path(),
+			"must be 'Cluster', 'Namespaced' or '*': any other value stands for both")
 	}
 	if source := manifest.Member(match, "source"); source.Is("Generated") {
 		j.unlessUndescribed(o, source.Path(), "matches nothing: the gateway expands no objects that generate others")
@@ -57,8 +59,8 @@ func (j *judge) constraint(o *manifest.Object) {
 	}
 }
 
-// kinds finds a kind that none of the groups of its block has, and reports whether it did. Of a mutator the list of groups has
-// another name than of a constraint.
+// kinds finds a kind that none of the groups of its block has, and reports whether it did. Of a mutator the list of
+// groups has another name than of a constraint.
 func (j *judge) kinds(o *manifest.Object, block document.Node, groupsKey string) (m matched, hasFailed bool) {
 	list := manifest.Member(block, groupsKey)
 	groups := OrAny(manifest.Texts(list))
@@ -96,15 +98,16 @@ func (j *judge) kind(groups []string, name string) (m matched) {
 		}
 	}
 	for kind := range natives.Kinds {
-		if kind.Kind == name && (slices.Contains(groups, AnyName) || slices.Contains(groups, kind.Group)) && j.mayServe(kind.Group) {
+		if kind.Kind == name && (slices.Contains(groups, AnyName) || slices.Contains(groups, kind.Group)) &&
+			j.mayServe(kind.Group) {
 			m.isOpen = true
 		}
 	}
 	return m
 }
 
-// unknownKind finds a kind that no file describes in the groups of its block, and that is not one of Kubernetes' own which an
-// upstream may serve. It reports whether it did.
+// unknownKind finds a kind that no file describes in the groups of its block, and that is not one of Kubernetes' own
+// which an upstream may serve. It reports whether it did.
 func (j *judge) unknownKind(o *manifest.Object, groups []string, at document.Node) bool {
 	const nothing = "matches nothing that the files describe"
 	name, isAny := at.Str(), slices.Contains(groups, AnyName)
@@ -116,7 +119,8 @@ func (j *judge) unknownKind(o *manifest.Object, groups []string, at document.Nod
 				known[r.Names.Kind], plurals[plural] = true, r.Names.Kind
 			}
 		}
-		isClosed = isClosed && j.names.native[group] == nil && j.names.resources[group] != nil && isWhollyOrdinary(j.names.resources[group])
+		isClosed = isClosed && j.names.native[group] == nil && j.names.resources[group] != nil &&
+			isWhollyOrdinary(j.names.resources[group])
 		mayServe = mayServe || j.mayServe(group)
 	}
 	for kind := range natives.Kinds {
@@ -146,7 +150,8 @@ func (j *judge) unknownKind(o *manifest.Object, groups []string, at document.Nod
 	case !j.isPlain || mayServe:
 		return false // an API server, or what no file describes, may have it
 	default:
-		j.never(o, at.Path(), "%s: %s kind '%s', and no route leads to where an API server would have it", nothing, which, name)
+		j.never(o, at.Path(), "%s: %s kind '%s', and no route leads to where an API server would have it", nothing,
+			which, name)
 	}
 	return true
 }
@@ -160,7 +165,8 @@ func (j *judge) audit(o *manifest.Object) {
 	isOver := false
 	for rule := rules.First(); rule.Valid(); rule = rule.Next() {
 		if isOver {
-			j.By(unreachableRule, o, finding.Error, rule.Path(), "can never apply: the rule before it matches every request")
+			j.By(unreachableRule, o, finding.Error, rule.Path(),
+				"can never apply: the rule before it matches every request")
 			return
 		}
 		isOver = isForAll(rule)
@@ -187,7 +193,8 @@ func (j *judge) auditRule(o *manifest.Object, rule document.Node) {
 			if lower := strings.ToLower(v.Str()); isAuditVerb(lower) {
 				like = "; did you mean `" + lower + "`?"
 			}
-			j.By(UnknownName, o, finding.Error, v.Path(), "must be a verb of requests, such as 'create', or a method in lower case%s", like)
+			j.By(UnknownName, o, finding.Error, v.Path(),
+				"must be a verb of requests, such as 'create', or a method in lower case%s", like)
 		}
 	}
 	var m matched
@@ -209,7 +216,8 @@ func (j *judge) auditRule(o *manifest.Object, rule document.Node) {
 	}
 	namespaces := manifest.Member(rule, "namespaces")
 	isLocal := func(r *Resource) bool { return r.Namespaced || r.isNamespaces() }
-	if !hasFailed && namespaces.Len() > 0 && !slices.Contains(manifest.Texts(namespaces), "") && m.isClosed() && !slices.ContainsFunc(m.all, isLocal) {
+	if !hasFailed && namespaces.Len() > 0 && !slices.Contains(manifest.Texts(namespaces), "") && m.isClosed() &&
+		!slices.ContainsFunc(m.all, isLocal) {
 		j.never(o, namespaces.Path(), "matches nothing: no object of %s belongs to a namespace", kindsOf(m.all))
 	}
 	paths := manifest.Member(rule, "nonResourceURLs")
@@ -242,7 +250,8 @@ func isAuditVerb(name string) bool { return slices.Contains(auditVerbs(), name) 
 
 // source finds a StateSource whose collection no upstream has.
 func (j *judge) source(o *manifest.Object) {
-	if group, _ := o.GroupVersion(); group != ownGroup || o.Kind != "StateSource" || o.Text("spec.upstream") != "" || len(j.Routes) == 0 {
+	if group, _ := o.GroupVersion(); group != ownGroup || o.Kind != "StateSource" || o.Text("spec.upstream") != "" ||
+		len(j.Routes) == 0 {
 		return
 	}
 	for _, s := range j.States {
@@ -277,7 +286,8 @@ func (j *judge) template(o *manifest.Object) {
 		return
 	}
 	isIts := func(r Resource) bool { return r.Errors.Template == o.Name }
-	if !slices.ContainsFunc(j.Resources, isIts) && !slices.ContainsFunc(j.Routes, func(r Route) bool { return r.ErrorTemplate == o.Name }) {
+	if !slices.ContainsFunc(j.Resources, isIts) &&
+		!slices.ContainsFunc(j.Routes, func(r Route) bool { return r.ErrorTemplate == o.Name }) {
 		j.By(unused, o, finding.Warning, "metadata.name", "no route of the configuration and no resource names the ErrorTemplate '%s', so that it writes nothing", o.Name)
 	}
 }

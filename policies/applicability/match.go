@@ -41,12 +41,14 @@ func (j *judge) object(o *manifest.Object) {
 	j.template(o)
 	switch group, _ := o.GroupVersion(); {
 	case group == admissionRegistrationGroup && strings.HasSuffix(o.Kind, "Binding"):
-		j.apartFrom(o, "spec.matchResources", j.Policies(strings.TrimSuffix(o.Kind, "Binding"), o.Text("spec.policyName")))
+		j.apartFrom(o, "spec.matchResources",
+			j.Policies(strings.TrimSuffix(o.Kind, "Binding"), o.Text("spec.policyName")))
 	case group == ownGroup && o.Kind == "PolicyException":
 		refs, _ := o.At("spec.policies")
 		var excepted []*manifest.Object
 		for ref := refs.First(); ref.Valid(); ref = ref.Next() {
-			excepted = append(excepted, j.Policies(manifest.Member(ref, "kind").Str(), manifest.Texts(manifest.Member(ref, "names"))...)...)
+			excepted = append(excepted,
+				j.Policies(manifest.Member(ref, "kind").Str(), manifest.Texts(manifest.Member(ref, "names"))...)...)
 		}
 		j.apartFrom(o, "spec.matchConstraints", excepted)
 	}
@@ -182,7 +184,8 @@ func (n *names) groups(named []string) []string {
 func (x *Index) mayServe(group string) bool { return !x.isPlain || x.leadsTo(groupPathOf(group)) }
 
 // resource finds a resource, or a subresource, that none of the groups of its block has, and reports whether it did.
-func (j *judge) resource(o *manifest.Object, groups []string, at document.Node, isGroupWrong bool) (m matched, hasFailed bool) {
+func (j *judge) resource(o *manifest.Object, groups []string, at document.Node,
+	isGroupWrong bool) (m matched, hasFailed bool) {
 	name, subresource, hasSubresource := strings.Cut(at.Str(), "/")
 	m = j.named(groups, name)
 	if len(m.all) == 0 && !m.isOpen {
@@ -190,13 +193,15 @@ func (j *judge) resource(o *manifest.Object, groups []string, at document.Node, 
 	}
 	if !hasSubresource || subresource == AnyName {
 		if !hasSubresource {
-			m.all = slices.DeleteFunc(m.all, func(r *Resource) bool { return r.Operation != nil && r.Operation.Subresource != "" })
+			m.all = slices.DeleteFunc(m.all,
+				func(r *Resource) bool { return r.Operation != nil && r.Operation.Subresource != "" })
 		}
 		return m, false
 	}
 	var having []*Resource
 	for _, r := range m.all {
-		if len(r.Paths) == 0 || r.Subresources.Has(subresource) || r.Operation != nil && r.Operation.Subresource == subresource {
+		if len(r.Paths) == 0 || r.Subresources.Has(subresource) || r.Operation != nil &&
+			r.Operation.Subresource == subresource {
 			having = append(having, r)
 		}
 	}
@@ -209,7 +214,8 @@ func (j *judge) resource(o *manifest.Object, groups []string, at document.Node, 
 		if name == AnyName {
 			word = "a subresource"
 		}
-		j.never(o, at.Path(), "matches nothing that the files describe: %s %s '%s'%s", of, word, subresource, manifest.Suggest(subresource, subresourcesOf(m.all)))
+		j.never(o, at.Path(), "matches nothing that the files describe: %s %s '%s'%s", of, word, subresource,
+			manifest.Suggest(subresource, subresourcesOf(m.all)))
 		return m, true
 	}
 	m.all = having
@@ -242,8 +248,8 @@ func (n *names) groupOf(name string) string {
 	return ""
 }
 
-// unknown finds a resource that no file describes in the groups of its block, and that is not one of Kubernetes' own which an
-// upstream may serve. It reports whether it did.
+// unknown finds a resource that no file describes in the groups of its block, and that is not one of Kubernetes' own
+// which an upstream may serve. It reports whether it did.
 func (j *judge) unknown(o *manifest.Object, groups []string, name string, at document.Node) bool {
 	const nothing = "matches nothing that the files describe: "
 	known, isOwn, isClosed, mayServe := map[string]bool{}, false, true, false
@@ -255,7 +261,8 @@ func (j *judge) unknown(o *manifest.Object, groups []string, name string, at doc
 			known[plural] = true
 		}
 		isOwn = isOwn || j.names.native[group][name]
-		isClosed = isClosed && j.names.native[group] == nil && j.names.resources[group] != nil && isWhollyOrdinary(j.names.resources[group])
+		isClosed = isClosed && j.names.native[group] == nil && j.names.resources[group] != nil &&
+			isWhollyOrdinary(j.names.resources[group])
 		mayServe = mayServe || j.mayServe(group)
 	}
 	isAny := slices.Contains(groups, AnyName)
@@ -278,7 +285,8 @@ func (j *judge) unknown(o *manifest.Object, groups []string, name string, at doc
 	}
 	switch {
 	case isOwn:
-		j.never(o, at.Path(), "%s: no route leads to paths below '%s/'", strings.TrimSuffix(nothing, ": "), groupPathOf(groups[0]))
+		j.never(o, at.Path(), "%s: no route leads to paths below '%s/'", strings.TrimSuffix(nothing, ": "),
+			groupPathOf(groups[0]))
 	case like != "", isClosed:
 		j.never(o, at.Path(), "%s%s", said, like)
 	case !j.isPlain:
@@ -313,7 +321,8 @@ func (j *judge) versions(o *manifest.Object, list document.Node, m *matched) {
 	}
 	first := list.First()
 	j.never(o, first.Path(), "matches nothing that the files describe: the only versions of %s are %s%s",
-		kindsOf(m.all), finding.Quoted(slices.Sorted(maps.Keys(versions))), manifest.Suggest(first.Str(), maps.Keys(versions)))
+		kindsOf(m.all), finding.Quoted(slices.Sorted(maps.Keys(versions))),
+		manifest.Suggest(first.Str(), maps.Keys(versions)))
 }
 
 // kindsOf names resources, each once.
@@ -331,8 +340,8 @@ func kindsOf(all []*Resource) string {
 	return strings.Join(names, ", ")
 }
 
-// verbs finds operations of a policy, and verbs of a limit, that no resource of the block has. If others are matched, that is
-// said in passing: a policy that names all writes is the usual one.
+// verbs finds operations of a policy, and verbs of a limit, that no resource of the block has. If others are matched,
+// that is said in passing: a policy that names all writes is the usual one.
 func (j *judge) verbs(o *manifest.Object, b matchBlock) {
 	list := manifest.Member(b.Node, "operations")
 	if b.isLimit {
@@ -348,7 +357,8 @@ func (j *judge) verbs(o *manifest.Object, b matchBlock) {
 		if !b.isLimit {
 			wanted = verbsOf(v.Str())
 		}
-		if v.Is("*") || v.Is(resource.VerbOptions.String()) || slices.ContainsFunc(wanted, func(verb string) bool { return slices.Contains(m.verbs, verb) }) {
+		if v.Is("*") || v.Is(resource.VerbOptions.String()) ||
+			slices.ContainsFunc(wanted, func(verb string) bool { return slices.Contains(m.verbs, verb) }) {
 			continue
 		}
 		lost = append(lost, v)

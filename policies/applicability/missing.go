@@ -25,7 +25,8 @@ func (r *reviewer) references(o *manifest.Object) {
 	}
 	for i := range t.Spec.Cases {
 		if name := t.Spec.Cases[i].Expect.ObjectFile; name != "" && !isBeside(o, name) {
-			r.found(o, missingFile, fmt.Sprintf("spec.cases[%d].expect.objectFile", i), "no file beside the test has the name '%s': 'gateway test --update' writes it", name)
+			r.found(o, missingFile, fmt.Sprintf("spec.cases[%d].expect.objectFile", i),
+				"no file beside the test has the name '%s': 'gateway test --update' writes it", name)
 		}
 	}
 }

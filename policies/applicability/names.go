@@ -36,7 +36,8 @@ func newNames(resources []Resource) *names {
 	return n
 }
 
-// ResourcesOf returns the resources that the files describe of a group, and their operations, by the names of the resources.
+// ResourcesOf returns the resources that the files describe of a group, and their operations, by the names of the
+// resources.
 func (x *Index) ResourcesOf(group string) map[string][]*Resource { return x.names.resources[group] }
 
 // isWhollyOrdinary reports whether all resources have paths of their own, so that no API server has more of the group.
@@ -135,7 +136,8 @@ func (m *matchedVerbs) add(all []*Resource, subresource string) {
 					m.verbs = append(m.verbs, verb.String())
 				}
 			}
-			if slices.Contains(verbs, resource.VerbUpdate) && s == "" && r.Writes.CreateOnUpdate && !slices.Contains(m.verbs, creates) {
+			if slices.Contains(verbs, resource.VerbUpdate) && s == "" && r.Writes.CreateOnUpdate &&
+				!slices.Contains(m.verbs, creates) {
 				m.verbs = append(m.verbs, creates)
 			}
 		}
@@ -163,7 +165,8 @@ func (m *matchedVerbs) lacks() string {
 	if len(m.named) > MaxNamed {
 		of = fmt.Sprintf("%s and %d more", strings.Join(m.named[:MaxNamed], ", "), len(m.named)-MaxNamed)
 	}
-	return fmt.Sprintf("matches nothing that the files describe: the only verbs of %s are %s", of, strings.Join(verbs, ", "))
+	return fmt.Sprintf("matches nothing that the files describe: the only verbs of %s are %s", of,
+		strings.Join(verbs, ", "))
 }
 
 // MaxNamed is how many resources a finding names.

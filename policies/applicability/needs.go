@@ -75,9 +75,11 @@ func (x *Index) Result() *Result {
 	return &Result{unused: x.unused(), needs: x.needs(), named: x.namedResources(), defined: x.names.definitions()}
 }
 
-// NotApplying returns the places that apply to no request at a moment, by file and line. What is not known yet counts as there.
+// NotApplying returns the places that apply to no request at a moment, by file and line. What is not known yet counts
+// as there.
 func (r *Result) NotApplying(live *Live) []Inapplicable {
-	return r.with(func(n *need) bool { return n.isMissing(live) }, "applies to no request at the moment: no API server has ")
+	return r.with(func(n *need) bool { return n.isMissing(live) },
+		"applies to no request at the moment: no API server has ")
 }
 
 // MayNotApply returns the places that apply to no request, or that do unless an API server has what they name.
@@ -149,7 +151,8 @@ func (n *needsOf) object(o *manifest.Object) {
 	for _, b := range MatchBlocks(o) {
 		n.block(o, b)
 	}
-	for _, path := range [...]string{"spec.matchConstraints.namespaceSelector", "spec.matchResources.namespaceSelector", "spec.match.namespaceSelector"} {
+	for _, path := range [...]string{"spec.matchConstraints.namespaceSelector", "spec.matchResources.namespaceSelector",
+		"spec.match.namespaceSelector"} {
 		if at, _ := o.At(path); at.Valid() && at.Kind() == document.Object {
 			n.namespaces(o, at)
 		}
@@ -177,13 +180,16 @@ func (n *needsOf) object(o *manifest.Object) {
 }
 
 // add notes a need.
-func (n *needsOf) add(o *manifest.Object, at document.Node, reason Reason, isUsual bool, words string, isMissing func(*Live) bool) {
-	n.all = append(n.all, need{Inapplicable{o.Kind, o.QualifiedName(), reason, finding.Of(o, at.Path())}, words, isMissing, isUsual})
+func (n *needsOf) add(o *manifest.Object, at document.Node, reason Reason, isUsual bool, words string,
+	isMissing func(*Live) bool) {
+	n.all = append(n.all, need{Inapplicable{o.Kind, o.QualifiedName(), reason, finding.Of(o, at.Path())}, words,
+		isMissing, isUsual})
 }
 
 // block notes the resources that a match block names.
 func (n *needsOf) block(o *manifest.Object, b matchBlock) {
-	groups, versions := OrAny(manifest.Texts(manifest.Member(b.Node, "apiGroups"))), OrAny(manifest.Texts(manifest.Member(b.Node, "apiVersions")))
+	groups, versions := OrAny(manifest.Texts(manifest.Member(b.Node, "apiGroups"))),
+		OrAny(manifest.Texts(manifest.Member(b.Node, "apiVersions")))
 	resources := manifest.Member(b.Node, "resources")
 	for r := resources.First(); r.Valid(); r = r.Next() {
 		name, subresource, _ := strings.Cut(r.Str(), "/")
@@ -195,7 +201,8 @@ func (n *needsOf) block(o *manifest.Object, b matchBlock) {
 }
 
 // resource notes a resource of one of some groups, in one of some versions, unless a Plain upstream may have it.
-func (n *needsOf) resource(o *manifest.Object, at document.Node, groups []string, name, subresource string, versions []string) {
+func (n *needsOf) resource(o *manifest.Object, at document.Node, groups []string, name, subresource string,
+	versions []string) {
 	isAny := slices.Contains(groups, AnyName)
 	if name == "" || name == AnyName && isAny || n.isPlainly(groups, name) {
 		return
@@ -224,7 +231,8 @@ func (n *needsOf) resource(o *manifest.Object, at document.Node, groups []string
 			for _, r := range c.All() {
 				if (isAny || slices.Contains(groups, r.Group)) && (name == AnyName || name == r.Resource) &&
 					(slices.Contains(versions, AnyName) || slices.Contains(versions, r.Version)) &&
-					(subresource == "" || c.Find(discovery.Path{GroupVersionResource: r, Subresource: subresource}) != nil) {
+					(subresource == "" ||
+						c.Find(discovery.Path{GroupVersionResource: r, Subresource: subresource}) != nil) {
 					return true
 				}
 			}
@@ -233,12 +241,13 @@ func (n *needsOf) resource(o *manifest.Object, at document.Node, groups []string
 	})
 }
 
-// isPlainly reports whether a Plain upstream may have a resource of one of some groups: a file describes its paths, or a route
-// leads to where an API server would have it.
+// isPlainly reports whether a Plain upstream may have a resource of one of some groups: a file describes its paths, or
+// a route leads to where an API server would have it.
 func (n *needsOf) isPlainly(groups []string, name string) bool {
 	for _, group := range n.names.groups(groups) {
 		for plural, all := range n.names.resources[group] {
-			if (name == AnyName || name == plural) && slices.ContainsFunc(all, func(r *Resource) bool { return len(r.Paths) > 0 }) {
+			if (name == AnyName || name == plural) &&
+				slices.ContainsFunc(all, func(r *Resource) bool { return len(r.Paths) > 0 }) {
 				return true
 			}
 		}
@@ -256,7 +265,8 @@ func (n *needsOf) isPlainly(groups []string, name string) bool {
 
 // isMissing reports whether all API servers have said what they serve, and none has something.
 func (live *Live) isMissing(has func(*discovery.Catalog) bool) bool {
-	return len(live.Catalogs) > 0 && !slices.ContainsFunc(live.Catalogs, func(c *discovery.Catalog) bool { return c == nil || has(c) })
+	return len(live.Catalogs) > 0 &&
+		!slices.ContainsFunc(live.Catalogs, func(c *discovery.Catalog) bool { return c == nil || has(c) })
 }
 
 // mayServe reports whether an API server cannot say at the moment what a version of one of some groups has.
@@ -276,7 +286,8 @@ func (n *needsOf) kind(o *manifest.Object, at document.Node, apiVersion, name st
 	if err != nil || name == "" || n.HeldKinds[kind.GroupKind()] {
 		return
 	}
-	if r := n.described(kind); r != nil && n.isPlainly([]string{kind.Group}, r.Names.Plural) || r == nil && n.isPlainly([]string{kind.Group}, "") {
+	if r := n.described(kind); r != nil && n.isPlainly([]string{kind.Group}, r.Names.Plural) || r == nil &&
+		n.isPlainly([]string{kind.Group}, "") {
 		return
 	}
 	_, isUsual := natives.Kinds[kind.GroupKind()]
@@ -324,7 +335,8 @@ func (n *needsOf) kinds(o *manifest.Object, block document.Node) {
 			return live.isMissing(func(c *discovery.Catalog) bool {
 				for _, r := range c.All() {
 					if isAny || slices.Contains(groups, r.Group) {
-						if served := c.Find(discovery.Path{GroupVersionResource: r}); served != nil && served.Kind.Kind == name {
+						if served := c.Find(discovery.Path{GroupVersionResource: r}); served != nil &&
+							served.Kind.Kind == name {
 							return true
 						}
 					}
@@ -358,7 +370,8 @@ func (n *needsOf) isPlainKind(groups []string, name string) bool {
 // namespaces notes that a selector has to select some Namespace. One that asks for names alone is judged without any.
 func (n *needsOf) namespaces(o *manifest.Object, at document.Node) {
 	s := selectorOf(at)
-	if s == nil || slices.ContainsFunc(n.Index.namespaces, func(one *manifest.Object) bool { return admission.Selects(s, one.Document().Root()) }) {
+	if s == nil || slices.ContainsFunc(n.Index.namespaces,
+		func(one *manifest.Object) bool { return admission.Selects(s, one.Document().Root()) }) {
 		return
 	}
 	words := "a Namespace that the selector selects"
@@ -366,7 +379,8 @@ func (n *needsOf) namespaces(o *manifest.Object, at document.Node) {
 		words = "a Namespace of that name"
 	}
 	n.add(o, at, ReasonNoNamespace, false, words, func(live *Live) bool {
-		return live.HasNamespaces && !slices.ContainsFunc(live.Namespaces, func(one document.Node) bool { return selectsNamespace(s, one) })
+		return live.HasNamespaces &&
+			!slices.ContainsFunc(live.Namespaces, func(one document.Node) bool { return selectsNamespace(s, one) })
 	})
 }
 
@@ -392,7 +406,9 @@ func (n *needsOf) namespaceNames(o *manifest.Object, list document.Node) {
 			continue
 		}
 		n.add(o, at, ReasonNoNamespace, false, fmt.Sprintf("the Namespace '%s'", name), func(live *Live) bool {
-			return live.HasNamespaces && !slices.ContainsFunc(live.Namespaces, func(one document.Node) bool { return name.Matches(namespaceName(one)) })
+			return live.HasNamespaces &&
+				!slices.ContainsFunc(live.Namespaces,
+					func(one document.Node) bool { return name.Matches(namespaceName(one)) })
 		})
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
-// leadsTo reports whether a route leads to some path at or below one, as upstreams get it. Without a configuration any may.
+// leadsTo reports whether a route leads to some path at or below one, as upstreams get it. Without a configuration any
+// may.
 func (x *Index) leadsTo(path string) bool {
 	if len(x.Routes) == 0 {
 		return true
@@ -147,7 +148,8 @@ func KubernetesPaths(r *resource.Resource) []string {
 	return []string{path, path + "/{name}", strings.Replace(path, "/namespaces/{namespace}", "", 1)}
 }
 
-// covers reports whether the requests of some route are in a scope. A scope that no route is in is found by the names in it.
+// covers reports whether the requests of some route are in a scope. A scope that no route is in is found by the names
+// in it.
 func (x *Index) covers(s *resource.Scope) bool {
 	return slices.ContainsFunc(x.Routes, func(r Route) bool { return s.Covers(r.Place()) })
 }
@@ -155,7 +157,8 @@ func (x *Index) covers(s *resource.Scope) bool {
 // leadsToAny reports whether requests for one of some paths come by a route of a scope.
 func (x *Index) leadsToAny(s *resource.Scope, paths []string) bool {
 	routes := x.Routes
-	return slices.ContainsFunc(routes, func(r Route) bool { return s.Covers(r.Place()) && ServedBy(r, paths, routes) != "" })
+	return slices.ContainsFunc(routes,
+		func(r Route) bool { return s.Covers(r.Place()) && ServedBy(r, paths, routes) != "" })
 }
 
 // routesOf says which paths the routes of a scope lead to, instead of a path, and what may be meant.
@@ -171,7 +174,8 @@ func (x *Index) routesOf(s *resource.Scope, path string) string {
 		led = append(led, fmt.Sprintf("'%s' gets paths at and below '%s' by %s", r.Upstream, to, r.Words()))
 		prefix := strings.TrimSuffix(r.PathPrefix, "/")
 		before, isKept := strings.CutSuffix(to, prefix)
-		if stripped := (Route{PathPrefix: "/", Target: before + "/"}); prefix != "" && isKept && !r.Kubernetes && hint == "" && SegmentsOf(prefix)[0] != SegmentsOf(path)[0] && meets(stripped, SegmentsOf(path)) {
+		if stripped := (Route{PathPrefix: "/", Target: before + "/"}); prefix != "" && isKept && !r.Kubernetes &&
+			hint == "" && SegmentsOf(prefix)[0] != SegmentsOf(path)[0] && meets(stripped, SegmentsOf(path)) {
 			hint = fmt.Sprintf("; if '%s' is no part of the API's own paths, set `stripPrefix: true` on that route", prefix)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
-// Review finds what compiles and still cannot be meant: rules that no object can break, or that none can keep, conditions
-// that others imply, and names that nothing uses.
+// Review finds what compiles and still cannot be meant: rules that no object can break, or that none can keep,
+// conditions that others imply, and names that nothing uses.
 func Review(objects []*manifest.Object) []finding.Finding {
 	r := &reviewer{kinds: map[schema.GroupResource]*outcome.Shape{}, names: map[schema.GroupResource]string{}}
 	for _, o := range objects {
@@ -77,7 +77,8 @@ func (r *reviewer) schemas(o *manifest.Object) {
 			r.schema(o, fmt.Sprintf("spec.versions[%d].schema.openAPIV3Schema", i), v.Schema.OpenAPIV3Schema)
 			r.kinds[schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}] = nil
 			if len(crd.Spec.Versions) == 1 {
-				r.kinds[schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}] = shapeOf(v.Schema.OpenAPIV3Schema)
+				r.kinds[schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}] = shapeOf(
+					v.Schema.OpenAPIV3Schema)
 			}
 		}
 	case "APIResource":
@@ -90,7 +91,8 @@ func (r *reviewer) schemas(o *manifest.Object) {
 			return
 		}
 		r.schema(o, "spec.schema.openAPIV3Schema", a.Spec.Schema.OpenAPIV3Schema)
-		r.kinds[schema.GroupResource{Group: a.Spec.Group, Resource: a.Spec.Names.Plural}] = shapeOf(a.Spec.Schema.OpenAPIV3Schema)
+		r.kinds[schema.GroupResource{Group: a.Spec.Group, Resource: a.Spec.Names.Plural}] = shapeOf(
+			a.Spec.Schema.OpenAPIV3Schema)
 	}
 }
 
@@ -199,8 +201,10 @@ func (r *reviewer) policy(o *manifest.Object) {
 func (r *reviewer) judge(o *manifest.Object, p *policy, path, text string, conditions []string, whole func()) {
 	before := len(r.Found)
 	request := r.request(p)
-	for _, s := range outcome.Strays(text, map[string]*outcome.Shape{"object": r.shown(p), "oldObject": r.shown(p), "request": request}) {
-		r.found(o, neverEqual, path, "compares with '%s', but `%s` is one of '%s'", s.Text, s.Path, strings.Join(s.Among, "', '"))
+	for _, s := range outcome.Strays(text, map[string]*outcome.Shape{"object": r.shown(p), "oldObject": r.shown(p),
+		"request": request}) {
+		r.found(o, neverEqual, path, "compares with '%s', but `%s` is one of '%s'", s.Text, s.Path,
+			strings.Join(s.Among, "', '"))
 	}
 	var failing []string
 	var unset []string
@@ -278,7 +282,8 @@ func (r *reviewer) seen(p *policy, operation string, request *outcome.Shape) map
 	there.Type, there.IsSet = "object", true
 	fields := maps.Clone(request.Fields)
 	fields["operation"] = among(operation)
-	roots := map[string]*outcome.Shape{"object": &there, "oldObject": &there, "request": {Type: "object", IsSet: true, Fields: fields}}
+	roots := map[string]*outcome.Shape{"object": &there, "oldObject": &there,
+		"request": {Type: "object", IsSet: true, Fields: fields}}
 	switch operation {
 	case "CREATE":
 		roots["oldObject"] = null
@@ -413,7 +418,8 @@ func (r *reviewer) unusedStates(objects []*manifest.Object) {
 			return by != o && r.isUsed(by, "state."+o.Name) || by != o && r.isUsed(by, o.Name)
 		})
 		if !used {
-			r.found(o, unused, "metadata.name", "no expression reads `state.%s`, so that the collection is read for nothing", o.Name)
+			r.found(o, unused, "metadata.name",
+				"no expression reads `state.%s`, so that the collection is read for nothing", o.Name)
 		}
 	}
 }

@@ -109,7 +109,8 @@ func AreApart(registry *resource.Registry, all []Served, places []NamedPlace) []
 				}
 				f := r.paths
 				f.Rule = describedTwice
-				f.Message = fmt.Sprintf("%s, as both are for %s; `hosts`, `upstream` and `route` keep them apart", twin, at.Words)
+				f.Message = fmt.Sprintf("%s, as both are for %s; `hosts`, `upstream` and `route` keep them apart", twin,
+					at.Words)
 				if !slices.Contains(found, f) {
 					found = append(found, f)
 				}
@@ -129,7 +130,8 @@ func LeftOpen(served []Served, routes []Route) []finding.Finding {
 				continue
 			}
 			path := ServedBy(r, s.Paths, routes)
-			isDescribed := slices.ContainsFunc(routes, func(other Route) bool { return other.Upstream == r.Upstream && s.Scope.Covers(other.Place()) })
+			isDescribed := slices.ContainsFunc(routes,
+				func(other Route) bool { return other.Upstream == r.Upstream && s.Scope.Covers(other.Place()) })
 			if path == "" || !isDescribed {
 				continue
 			}
@@ -232,7 +234,8 @@ func hidden(r Route, pattern []string, routes []Route) bool {
 	pattern = append(asked, pattern[len(r.target()):]...)
 	for _, other := range routes {
 		prefix := SegmentsOf(other.PathPrefix)
-		if other.Host == r.Host && len(prefix) > own && len(prefix) <= len(pattern) && slices.Equal(prefix, pattern[:len(prefix)]) {
+		if other.Host == r.Host && len(prefix) > own && len(prefix) <= len(pattern) &&
+			slices.Equal(prefix, pattern[:len(prefix)]) {
 			return true
 		}
 	}

@@ -55,7 +55,8 @@ func (j *judge) selections(o *manifest.Object, m *matched) {
 		texts := outcome.Compared(n.Str(), "request.namespace")
 		switch {
 		case len(texts) > 0 && !slices.Contains(texts, ""):
-			j.never(o, n.Path(), "compares `request.namespace` with %s, but it is always '': %s", finding.Quoted(texts), none)
+			j.never(o, n.Path(), "compares `request.namespace` with %s, but it is always '': %s", finding.Quoted(texts),
+				none)
 		case len(outcome.Names(n.Str(), "namespaceObject")) > 0:
 			j.never(o, n.Path(), "reads `namespaceObject`, which is always null: %s", none)
 		}
@@ -93,7 +94,8 @@ func selectorOf(n document.Node) labels.Selector {
 	return s
 }
 
-// namespaceSelector finds a selector of namespaces where objects have none, or that selects none of those that there are.
+// namespaceSelector finds a selector of namespaces where objects have none, or that selects none of those that there
+// are.
 func (j *judge) namespaceSelector(o *manifest.Object, at document.Node, m *matched) {
 	s := selectorOf(at)
 	if s == nil {
@@ -111,7 +113,8 @@ func (j *judge) namespaceSelector(o *manifest.Object, at document.Node, m *match
 	case !j.isPlain || j.hasNamespaces || match.AsksForNames(s):
 	case len(j.namespaces) == 0:
 		j.never(o, at.Path(), "cannot be decided: no policy file has a Namespace, no StateSource has the kind, and no upstream is an API server that could be asked for it")
-	case !slices.ContainsFunc(j.namespaces, func(n *manifest.Object) bool { return admission.Selects(s, n.Document().Root()) }):
+	case !slices.ContainsFunc(j.namespaces,
+		func(n *manifest.Object) bool { return admission.Selects(s, n.Document().Root()) }):
 		j.never(o, at.Path(), "selects none of the Namespaces of the policy files, and no upstream is an API server that has others")
 	}
 }
@@ -137,10 +140,12 @@ func (j *judge) objectSelector(o *manifest.Object, at document.Node, m *matched)
 // mayHaveLabels reports whether objects may have labels, as far as the files say.
 func (r *Resource) mayHaveLabels() bool {
 	props := r.Props
-	if r.Envelope == resource.Kubernetes || props == nil || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields {
+	if r.Envelope == resource.Kubernetes || props == nil || props.XPreserveUnknownFields != nil &&
+		*props.XPreserveUnknownFields {
 		return true
 	}
-	if props.AdditionalProperties != nil && (props.AdditionalProperties.Allows || props.AdditionalProperties.Schema != nil) {
+	if props.AdditionalProperties != nil &&
+		(props.AdditionalProperties.Allows || props.AdditionalProperties.Schema != nil) {
 		return true
 	}
 	_, found := props.Properties["metadata"]
@@ -157,8 +162,10 @@ type namedRule struct {
 func rulesIn(list document.Node) (all []namedRule) {
 	for n := list.First(); n.Valid(); n = n.Next() {
 		all = append(all, namedRule{
-			manifest.Texts(manifest.Member(n, "apiGroups")), manifest.Texts(manifest.Member(n, "apiVersions")), manifest.Texts(manifest.Member(n, "operations")),
-			manifest.Texts(manifest.Member(n, "resources")), manifest.Texts(manifest.Member(n, "resourceNames")), manifest.Member(n, "scope").Str(),
+			manifest.Texts(manifest.Member(n, "apiGroups")), manifest.Texts(manifest.Member(n, "apiVersions")),
+			manifest.Texts(manifest.Member(n, "operations")),
+			manifest.Texts(manifest.Member(n, "resources")), manifest.Texts(manifest.Member(n, "resourceNames")),
+			manifest.Member(n, "scope").Str(),
 		})
 	}
 	return all
@@ -199,10 +206,12 @@ func (j *judge) excluded(o *manifest.Object, block document.Node) {
 			}
 		}
 	}
-	j.By(NeverApplies, o, finding.Error, list.Path(), "must leave something of `resourceRules`, all of which it excludes")
+	j.By(NeverApplies, o, finding.Error, list.Path(),
+		"must leave something of `resourceRules`, all of which it excludes")
 }
 
-// CanMatchWrites finds rules of a policy that match no create and no update, though the policy does nothing of other requests.
+// CanMatchWrites finds rules of a policy that match no create and no update, though the policy does nothing of other
+// requests.
 func CanMatchWrites(o *manifest.Object, why string) []finding.Finding {
 	var found finding.List
 	rules, _ := o.At("spec.matchConstraints.resourceRules")
@@ -234,7 +243,8 @@ func (r *namedRule) apart() (all []namedRule) {
 // includes reports whether all that another rule, which names one group, operation and resource, matches is matched.
 func (r *namedRule) includes(one *namedRule) bool {
 	all := func(names, of []string) bool {
-		return slices.Contains(names, AnyName) || !slices.ContainsFunc(of, func(name string) bool { return !slices.Contains(names, name) })
+		return slices.Contains(names, AnyName) ||
+			!slices.ContainsFunc(of, func(name string) bool { return !slices.Contains(names, name) })
 	}
 	isNamed := slices.ContainsFunc(r.resources, func(name string) bool { return includesName(name, one.resources[0]) })
 	return len(r.names) == 0 && (r.scope == "" || r.scope == AnyName || r.scope == one.scope) &&
@@ -245,7 +255,8 @@ func (r *namedRule) includes(one *namedRule) bool {
 func includesName(name, other string) bool {
 	resource, subresource, _ := strings.Cut(name, "/")
 	otherResource, otherSubresource, _ := strings.Cut(other, "/")
-	return (resource == AnyName || resource == otherResource) && (subresource == AnyName || subresource == otherSubresource)
+	return (resource == AnyName || resource == otherResource) &&
+		(subresource == AnyName || subresource == otherSubresource)
 }
 
 // RulesInclude reports whether the resource rules of a list match all that the rules of another list match.
@@ -261,8 +272,8 @@ func RulesInclude(list, others document.Node) bool {
 	return len(rules) > 0
 }
 
-// disjoint reports whether no request can match a rule of both lists. Resources that API servers serve in two groups are not
-// told apart.
+// disjoint reports whether no request can match a rule of both lists. Resources that API servers serve in two groups
+// are not told apart.
 func disjoint(a, b []namedRule) bool {
 	for i := range a {
 		if slices.ContainsFunc(b, func(other namedRule) bool { return a[i].meets(&other) }) {
@@ -275,12 +286,15 @@ func disjoint(a, b []namedRule) bool {
 // meets reports whether a request may match two rules.
 func (r *namedRule) meets(other *namedRule) bool {
 	common := func(a, b []string) bool {
-		return slices.Contains(a, AnyName) || slices.Contains(b, AnyName) || slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
+		return slices.Contains(a, AnyName) || slices.Contains(b, AnyName) ||
+			slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 	}
 	areNamed := slices.ContainsFunc(r.resources, func(name string) bool {
-		return slices.ContainsFunc(other.resources, func(of string) bool { return includesName(name, of) || includesName(of, name) || crosses(name, of) })
+		return slices.ContainsFunc(other.resources,
+			func(of string) bool { return includesName(name, of) || includesName(of, name) || crosses(name, of) })
 	})
-	return areNamed && (common(r.groups, other.groups) || r.isCohabitant() && other.isCohabitant()) && common(r.operations, other.operations)
+	return areNamed && (common(r.groups, other.groups) || r.isCohabitant() && other.isCohabitant()) &&
+		common(r.operations, other.operations)
 }
 
 // crosses reports whether 'pods/*' and '*/status' have something in common.
@@ -330,7 +344,8 @@ func (j *judge) fieldsOf(r *Resource) {
 			continue // of lists and answers, which have no schema here
 		}
 		if name, known := lostProperty(props, SegmentsOfField(n.Str())); name != "" {
-			j.By(UnknownName, o, finding.Error, n.Path(), "must name a property of the schema: there is no '%s'%s", name, manifest.Suggest(name, slices.Values(known)))
+			j.By(UnknownName, o, finding.Error, n.Path(), "must name a property of the schema: there is no '%s'%s",
+				name, manifest.Suggest(name, slices.Values(known)))
 		}
 	}
 }
@@ -340,10 +355,12 @@ func SegmentsOfField(path string) []string {
 	return strings.FieldsFunc(path, func(c rune) bool { return c == '.' })
 }
 
-// lostProperty returns the first name of a path that a schema has no property for, and those that it has; "" if it may have all.
+// lostProperty returns the first name of a path that a schema has no property for, and those that it has; "" if it may
+// have all.
 func lostProperty(props *apiextensionsv1.JSONSchemaProps, path []string) (name string, known []string) {
 	for _, name := range path {
-		isOpen := props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields || props.AdditionalProperties != nil || props.XEmbeddedResource
+		isOpen := props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields ||
+			props.AdditionalProperties != nil || props.XEmbeddedResource
 		next, found := props.Properties[name]
 		switch {
 		case !found && (isOpen || len(props.Properties) == 0):

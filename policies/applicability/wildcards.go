@@ -52,7 +52,8 @@ func wideBlocks(o *manifest.Object) (wide []wideBlock) {
 		for k := kinds.First(); k.Valid(); k = k.Next() {
 			named := manifest.Member(k, "kinds")
 			if all := WildcardIn(named); all.Valid() || named.Len() == 0 {
-				wide = append(wide, wideBlock{k.Path(), OrAny(manifest.Texts(manifest.Member(k, "apiGroups"))), []string{AnyName}})
+				wide = append(wide, wideBlock{k.Path(), OrAny(manifest.Texts(manifest.Member(k, "apiGroups"))),
+					[]string{AnyName}})
 			}
 		}
 	case o.Kind == "ConventionPolicy":
@@ -71,7 +72,8 @@ func (x *Index) WhatWildcardsMatch() []finding.Finding {
 			continue
 		}
 		for _, w := range wideBlocks(o) {
-			found.By(matchedByWildcard, o, finding.Remark, w.path, "reaches on a Plain upstream %s", x.names.matchedBy(&w))
+			found.By(matchedByWildcard, o, finding.Remark, w.path, "reaches on a Plain upstream %s",
+				x.names.matchedBy(&w))
 		}
 	}
 	return found.Found
@@ -101,7 +103,8 @@ func (n *names) matchedBy(w *wideBlock) string {
 		what = finding.Quoted(slices.Sorted(maps.Keys(names)))
 	}
 	if isAny {
-		parts = append(parts, what+" below '/apis/GROUP/VERSION/' of "+finding.Quoted(natives.UndottedGroups())+" and of groups whose names have a dot")
+		parts = append(parts, what+" below '/apis/GROUP/VERSION/' of "+finding.Quoted(natives.UndottedGroups())+
+			" and of groups whose names have a dot")
 	} else {
 		for _, group := range w.groups {
 			if group != "" {
@@ -126,20 +129,22 @@ func describedWords(described []string) string {
 	case len(described) == 0:
 		return "no described resource"
 	case len(described) > MaxNamed:
-		return fmt.Sprintf("the described resources %s and %d more", strings.Join(described[:MaxNamed], ", "), len(described)-MaxNamed)
+		return fmt.Sprintf("the described resources %s and %d more", strings.Join(described[:MaxNamed], ", "),
+			len(described)-MaxNamed)
 	case len(described) == 1:
 		return "the described resource " + described[0]
 	}
 	return "the described resources " + strings.Join(described, ", ")
 }
 
-// MatchedByWildcards returns the described resources that the rules of a policy match if these have wildcards, and how bad it is
-// if none of them has something. It returns none of other rules, and if an upstream is an API server, which has kinds that no
-// file describes.
+// MatchedByWildcards returns the described resources that the rules of a policy match if these have wildcards, and how
+// bad it is if none of them has something. It returns none of other rules, and if an upstream is an API server, which
+// has kinds that no file describes.
 func (x *Index) MatchedByWildcards(o *manifest.Object) (all []*Resource, severity finding.Severity) {
 	list, _ := o.At("spec.matchConstraints.resourceRules")
 	hasWildcards := slices.ContainsFunc(rulesIn(list), func(r namedRule) bool {
-		return slices.Contains(r.groups, AnyName) || slices.Contains(r.versions, AnyName) || slices.Contains(r.resources, AnyName)
+		return slices.Contains(r.groups, AnyName) || slices.Contains(r.versions, AnyName) ||
+			slices.Contains(r.resources, AnyName)
 	})
 	if !hasWildcards || !x.isPlain {
 		return nil, finding.Error

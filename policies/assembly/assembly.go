@@ -1,5 +1,5 @@
-// Package assembly makes whole OpenAPI documents of what stands in several files: Overlays change them, and the files that
-// they refer to are taken in. The documents know the file and the line of each of their values. Nothing is read
+// Package assembly makes whole OpenAPI documents of what stands in several files: Overlays change them, and the files
+// that they refer to are taken in. The documents know the file and the line of each of their values. Nothing is read
 // but the policy files and what is beside them.
 package assembly
 
@@ -137,18 +137,21 @@ const nowhere = "nowhere"
 
 // named are the members whose own members have names that the author chose.
 var named = map[string]bool{
-	"properties": true, "patternProperties": true, "$defs": true, "definitions": true, "dependentSchemas": true, "schemas": true, "responses": true,
-	"requestBodies": true, "headers": true, "securitySchemes": true, "securityDefinitions": true, "links": true, "callbacks": true, "pathItems": true,
+	"properties": true, "patternProperties": true, "$defs": true, "definitions": true, "dependentSchemas": true,
+	"schemas": true, "responses": true,
+	"requestBodies": true, "headers": true, "securitySchemes": true, "securityDefinitions": true, "links": true,
+	"callbacks": true, "pathItems": true,
 	"paths": true, "webhooks": true, "content": true, "encoding": true, "parameters": true,
 }
 
 // values are the members that hold values of an API, and no parts of a document.
 var values = map[string]bool{"example": true, "examples": true, "default": true, "enum": true, "const": true}
 
-// walk changes the references in a value that stands in a file. hasNames says that the members of the value are named by
-// the author.
+// walk changes the references in a value that stands in a file. hasNames says that the members of the value are named
+// by the author.
 func (t *taker) walk(d *manifest.Draft, file string, hasNames bool) {
-	if raw, isUnchanged := d.Raw(); isUnchanged && !leadsOut(raw) && (file == t.whole.File || !bytes.Contains(raw, refKey)) {
+	if raw, isUnchanged := d.Raw(); isUnchanged && !leadsOut(raw) &&
+		(file == t.whole.File || !bytes.Contains(raw, refKey)) {
 		return
 	}
 	switch d.Kind() {
@@ -275,7 +278,8 @@ func (a *Assembly) extended(l *overlay, documents []*manifest.Object) *manifest.
 		case 0:
 			a.found.At(l.from, finding.Error, "", "must stand beside the OpenAPI document that it changes: there is none among the policy files")
 		default:
-			a.found.At(l.from, finding.Error, "", "must name the document that it changes by `extends`, since there are %d", len(documents))
+			a.found.At(l.from, finding.Error, "",
+				"must name the document that it changes by `extends`, since there are %d", len(documents))
 		}
 		return nil
 	}
@@ -295,7 +299,8 @@ func (a *Assembly) extended(l *overlay, documents []*manifest.Object) *manifest.
 	case 0:
 		a.found.At(l.from, finding.Error, "extends", "must name an OpenAPI document among the policy files by its path from here or by the name of its file, not '%.200s'", l.extends)
 	default:
-		a.found.At(l.from, finding.Error, "extends", "must be a path from here: %d documents are in a file '%s'", len(named), filepath.Base(named[0].File))
+		a.found.At(l.from, finding.Error, "extends", "must be a path from here: %d documents are in a file '%s'",
+			len(named), filepath.Base(named[0].File))
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 // head begins a document.
 const head = `{openapi: 3.0.3, info: {title: a, version: b}, `
 
-// assembled makes the documents of files whole. It returns their JSON, each behind the name of its file, and what was found.
-// A file behind "@" is read only if a document refers to it, and one behind "!" is a link that leads out.
+// assembled makes the documents of files whole. It returns their JSON, each behind the name of its file, and what was
+// found. A file behind "@" is read only if a document refers to it, and one behind "!" is a link that leads out.
 func assembled(t *testing.T, files map[string]string) (whole, found string, a *assembly.Assembly) {
 	t.Helper()
 	var all []source.File
@@ -49,7 +49,8 @@ func assembled(t *testing.T, files map[string]string) (whole, found string, a *a
 	return strings.Join(made, "\n"), strings.Join(lines, "\n"), a
 }
 
-// TestFilesOfDocuments: what a document refers to in other files is taken in, and all references lead to where it stands then.
+// TestFilesOfDocuments: what a document refers to in other files is taken in, and all references lead to where it
+// stands then.
 func TestFilesOfDocuments(t *testing.T) {
 	for _, c := range []struct {
 		name, document string
@@ -61,7 +62,8 @@ func TestFilesOfDocuments(t *testing.T) {
 		{"a file", `components: {schemas: {A: {$ref: a.yaml}}}}`, map[string]string{"a.yaml": "type: object"},
 			`{"components":{"schemas":{"A":{"$ref":"#/x-admission-gateway-files/p~1a.yaml"}}},"x-admission-gateway-files":{"p/a.yaml":{"type":"object"}}}`,
 			""},
-		{"a part of a file that refers to itself and to the document", `components: {schemas: {A: {$ref: 'd/a.json#/A'}}}}`,
+		{"a part of a file that refers to itself and to the document",
+			`components: {schemas: {A: {$ref: 'd/a.json#/A'}}}}`,
 			map[string]string{"d/a.json": `{"A":{"items":[{"$ref":"#"},{"$ref":"#/B"},{"$ref":"../api.yaml#/components"},{"$ref":"b.yml"}]}}`,
 				"d/b.yml": "$ref: ./a.json#/A"},
 			`{"components":{"schemas":{"A":{"$ref":"#/x-admission-gateway-files/p~1d~1a.json/A"}}},"x-admission-gateway-files":{` +
@@ -100,7 +102,8 @@ func TestFilesOfDocuments(t *testing.T) {
 		{"a file that is missing", `components: {schemas: {A: {$ref: none.yaml}, B: {$ref: '#/x'}}}}`, nil,
 			`{"components":{"schemas":{"A":{"$ref":"#/x-admission-gateway-files/nowhere"},"B":{"$ref":"#/x"}}},"x-admission-gateway-files":{"nowhere":{}}}`,
 			"api.yaml:1: components.schemas.A.$ref: must lead to a file that can be read, not to 'none.yaml': there is no 'p/none.yaml'"},
-		{"a file out of the folder", `components: {schemas: {A: {$ref: ../a.yaml}}}}`, map[string]string{"../a.yaml": "{}"},
+		{"a file out of the folder", `components: {schemas: {A: {$ref: ../a.yaml}}}}`,
+			map[string]string{"../a.yaml": "{}"},
 			`{"components":{"schemas":{"A":{"$ref":"#/x-admission-gateway-files/nowhere"}}},"x-admission-gateway-files":{"nowhere":{}}}`,
 			"api.yaml:1: components.schemas.A.$ref: must not lead out of the folder of policy files, as '../a.yaml' does"},
 		{"a file with another ending", `components: {schemas: {A: {$ref: a.txt}}}}`, map[string]string{"a.txt": "{}"},
@@ -125,7 +128,8 @@ func TestFilesOfDocuments(t *testing.T) {
 				t.Errorf("got\n%s\n%s\nwant\napi.yaml %s\n%s", whole, found, c.whole, c.found)
 			}
 			for name := range c.files {
-				if got, want := a.IsReferred("p/"+name), strings.Contains(c.whole, `"p/`+name) || strings.Contains(c.found, name+":"); got != want {
+				if got, want := a.IsReferred("p/"+name), strings.Contains(c.whole, `"p/`+name) ||
+					strings.Contains(c.found, name+":"); got != want {
 					t.Errorf("%s is referred to: %v", name, got)
 				}
 			}
@@ -149,7 +153,8 @@ func TestManyFiles(t *testing.T) {
 			fmt.Fprintf(&refs, "A%d: {$ref: %s}, ", i, name)
 		}
 		files["api.yaml"] = head + "components: {schemas: {" + refs.String() + "B: {}}}}"
-		if _, found, _ := assembled(t, files); strings.Contains(found, "must not lead to more than 1000 files in all") != (n > 1000) {
+		if _, found, _ := assembled(t, files); strings.Contains(found,
+			"must not lead to more than 1000 files in all") != (n > 1000) {
 			t.Errorf("%d files: %.200s", n, found)
 		}
 	}
@@ -163,19 +168,22 @@ func TestOverlays(t *testing.T) {
 		{"an update",
 			"[{target: $.components.schemas.A, update: {type: string, required: [b, c], n: {l: [1]}, new: {x: 2}}}]",
 			`"A":{"type":"string","required":["a","b","c"],"n":{"k":1,"l":[1]},"new":{"x":2}}`, ""},
-		{"an item", "[{target: $.tags, update: {name: w}}]", `"tags":[{"name":"x"},{"name":"y"},{"name":"z"},{"name":"w"}]`,
+		{"an item", "[{target: $.tags, update: {name: w}}]",
+			`"tags":[{"name":"x"},{"name":"y"},{"name":"z"},{"name":"w"}]`,
 			""},
 		{"each item", "[{target: '$.tags[*]', update: {d: 1}}]",
 			`"tags":[{"name":"x","d":1},{"name":"y","d":1},{"name":"z","d":1}]`, ""},
 		{"items that go", "[{target: '$.tags[0,2]', remove: true}]", `"tags":[{"name":"y"}]`, ""},
 		{"all items", "[{target: '$.tags[*]', remove: true}]", `"tags":[]`, ""},
-		{"a member", "[{target: $.components.schemas.A.n, remove: true}]", `"A":{"type":"object","required":["a"]}`, ""},
+		{"a member", "[{target: $.components.schemas.A.n, remove: true}]", `"A":{"type":"object","required":["a"]}`,
+			""},
 		{"what is within what goes", "[{target: '$..n', remove: true}, {target: '$..[?@.type]', update: {d: 1}}]",
 			`"A":{"type":"object","required":["a"],"d":1}}`, ""},
 		{"what an action before added",
 			"[{target: $.components, update: {more: {p: [{q: 1}]}}}, {target: '$.components.more.p[?@.q==1]', update: {r: 2}}]",
 			`"more":{"p":[{"q":1,"r":2}]}`, ""},
-		{"what an action before removed", "[{target: '$.tags[0]', remove: true}, {target: '$.tags[0]', update: {d: 1}}]",
+		{"what an action before removed",
+			"[{target: '$.tags[0]', remove: true}, {target: '$.tags[0]', update: {d: 1}}]",
 			`"tags":[{"name":"y","d":1},{"name":"z"}]`, ""},
 		{"what an action before appended",
 			"[{target: $.tags, update: {name: w}}, {target: '$.tags[3]', update: {d: 1}}, {target: '$.components.schemas.A.required', update: b}, {target: '$..A', update: {required: [c]}}]",
@@ -228,7 +236,8 @@ func TestOverlaysThatAreWrong(t *testing.T) {
 				"info: must have a `title`", "info: must have a `version`",
 				"actions: must be a list of at least one action"}},
 		{"overlay: 1.0.0\ninfo: {title: 1, version: b}\nextends: 1\nactions: {}", []string{"extends: must be a string",
-			"info.title: must be a string", "info: must have a `title`", "actions: must be a list of at least one action"}},
+			"info.title: must be a string", "info: must have a `title`",
+			"actions: must be a list of at least one action"}},
 		{"overlay: 1.0.0\ninfo: {title: a, version: b}\nactions: [1]", []string{"actions[0]: must be an object"}},
 		{"overlay: 1.0.0\ninfo: {title: a, version: b}\nactions: [{target: '$[', update: {}, updat: 1, description: 1}]",
 			[]string{
@@ -238,7 +247,8 @@ func TestOverlaysThatAreWrong(t *testing.T) {
 		{"overlay: 1.0.0\ninfo: {title: a, version: b}\nactions: [{update: {}}]",
 			[]string{"actions[0]: must be a JSONPath"}},
 		{"overlay: 1.0.0\ninfo: {title: a, version: b}\nactions: [{target: $, remove: 1}]",
-			[]string{"actions[0].remove: must be 'true' or 'false'", "actions[0]: must have an `update`, or `remove: true`"}},
+			[]string{"actions[0].remove: must be 'true' or 'false'",
+				"actions[0]: must have an `update`, or `remove: true`"}},
 		{"overlay: 1.0.0\ninfo: {title: a, version: b}\nactions: [{target: $, remove: false}]",
 			[]string{"actions[0]: must have an `update`, or `remove: true`"}},
 		{"overlay: 1.0.0\ninfo: {title: a, version: b}\nextends: other.yaml\nactions: [{target: $, update: {}}]", []string{
@@ -259,7 +269,8 @@ func TestOverlaysThatAreWrong(t *testing.T) {
 // TestDocumentsOfOverlays: an overlay changes the document that it names, or the only one.
 func TestDocumentsOfOverlays(t *testing.T) {
 	overlay := func(extends string) string {
-		return "overlay: 1.0.0\ninfo: {title: a, version: b}\n" + extends + "actions: [{target: $, update: {x-changed: true}}]\n"
+		return "overlay: 1.0.0\ninfo: {title: a, version: b}\n" + extends +
+			"actions: [{target: $, update: {x-changed: true}}]\n"
 	}
 	const one = head + "components: {}}"
 	for _, c := range []struct {
@@ -276,7 +287,8 @@ func TestDocumentsOfOverlays(t *testing.T) {
 		{map[string]string{"d/o.yaml": overlay("extends: ../b.yaml\n"), "d/b.yaml": one, "b.yaml": one}, "b.yaml", ""},
 		{map[string]string{"o.yaml": overlay("extends: 'https://example.com/api/b.yaml#x'\n"), "a.yaml": one,
 			"d/b.yaml": one}, "d/b.yaml", ""},
-		{map[string]string{"o.yaml": overlay("extends: 'https://example.com/b.yaml'\n"), "c/b.yaml": one, "d/b.yaml": one},
+		{map[string]string{"o.yaml": overlay("extends: 'https://example.com/b.yaml'\n"), "c/b.yaml": one,
+			"d/b.yaml": one},
 			"",
 			"extends: must be a path from here: 2 documents are in a file 'b.yaml'"},
 		{map[string]string{"o.yaml": overlay("extends: c.yaml\n"), "a.yaml": one}, "",

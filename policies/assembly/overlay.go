@@ -105,7 +105,8 @@ func (r *overlayReader) action(n document.Node) action {
 	target, _ := n.Get("target")
 	var err error
 	if made.target, err = jsonpath.Parse(r.text(n, made.place, "target")); err != nil {
-		r.wrong(target, made.place, "must be a JSONPath as RFC 9535 has it, such as '$.paths[*].get': %s", strings.TrimPrefix(err.Error(), "jsonpath: "))
+		r.wrong(target, made.place, "must be a JSONPath as RFC 9535 has it, such as '$.paths[*].get': %s",
+			strings.TrimPrefix(err.Error(), "jsonpath: "))
 	}
 	remove, isRemoval := n.Get("remove")
 	if isRemoval && remove.Kind() != document.Bool {
@@ -146,8 +147,8 @@ func (a *Assembly) apply(draft *manifest.Draft, o *manifest.Object, overlays []*
 	}
 }
 
-// A changer carries out an action. The document that it changes is there twice: as a draft, which knows its lines, and as
-// plain values, which targets are looked for in.
+// A changer carries out an action. The document that it changes is there twice: as a draft, which knows its lines, and
+// as plain values, which targets are looked for in.
 type changer struct {
 	*Assembly
 	from   *manifest.Object
@@ -213,7 +214,8 @@ func (c *changer) merge(d *manifest.Draft, plain any, update document.Node) any 
 		key := m.Key()
 		there := d.Member(key)
 		isNew := there == nil
-		if !isNew && c.isContainer(there.Kind()) != c.isContainer(m.Kind()) || !isNew && c.isContainer(m.Kind()) && there.Kind() != m.Kind() {
+		if !isNew && c.isContainer(there.Kind()) != c.isContainer(m.Kind()) || !isNew && c.isContainer(m.Kind()) &&
+			there.Kind() != m.Kind() {
 			c.refuse(c.from, m.Path(), "must be %s, as in the document", there.Kind().WithArticle())
 			continue
 		}

@@ -35,7 +35,8 @@ func New(o Options) *Bundles {
 	if o.Failed == nil {
 		o.Failed = func(string, Stage) {}
 	}
-	b := &Bundles{options: o, all: make(map[string]*follower, len(o.Sources)), order: slices.Sorted(maps.Keys(o.Sources))}
+	b := &Bundles{options: o, all: make(map[string]*follower, len(o.Sources)),
+		order: slices.Sorted(maps.Keys(o.Sources))}
 	for name, s := range o.Sources {
 		b.all[name] = &follower{name: name, source: s, options: &b.options}
 	}

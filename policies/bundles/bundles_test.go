@@ -79,7 +79,8 @@ func code(code int) http.HandlerFunc {
 // archive is a bundle of a revision.
 func archive(t testing.TB, revision string) []byte {
 	return bundletest.Archive(t, map[string]string{
-		".manifest": `{"revision": "` + revision + `", "roots": ["team", "words"]}`, "words/data.json": `{"bad": ["` + revision + `"]}`,
+		".manifest": `{"revision": "` + revision + `", "roots": ["team", "words"]}`, "words/data.json": `{"bad": ["` +
+			revision + `"]}`,
 		"team/deny.rego": "package team\n\ndeny contains word if some word in data.words.bad\n",
 	})
 }
@@ -157,7 +158,8 @@ func (k *kit) usable() string {
 
 func fromServer(url string) Source {
 	return Source{
-		From:     &Server{URL: url, Timeout: time.Minute, MaxBytes: 1 << 20, Deltas: true, Token: func() string { return "secret" }},
+		From: &Server{URL: url, Timeout: time.Minute, MaxBytes: 1 << 20, Deltas: true,
+			Token: func() string { return "secret" }},
 		MinDelay: time.Millisecond, MaxDelay: time.Millisecond,
 	}
 }
@@ -166,7 +168,8 @@ func fromServer(url string) Source {
 func TestAnswers(t *testing.T) {
 	s, url := newServer(t)
 	k := newKit(fromServer(url), bundle.Options{})
-	if err := k.Ready(); err == nil || err.Error() != "the bundle 'b' has not been loaded: nobody was asked for it yet" {
+	if err := k.Ready(); err == nil ||
+		err.Error() != "the bundle 'b' has not been loaded: nobody was asked for it yet" {
 		t.Errorf("it is ready: %v", err)
 	}
 	whole := archive(t, "r1")
@@ -183,7 +186,8 @@ func TestAnswers(t *testing.T) {
 		tag    string // that the server gets
 	}{
 		{"404", code(404), "the server answered with code 404", " Download", ""},
-		{"a delta of nothing", sends(delta, `"d"`), "a delta needs a bundle that it changes, and none is loaded", " Download Verify", ""},
+		{"a delta of nothing", sends(delta, `"d"`), "a delta needs a bundle that it changes, and none is loaded",
+			" Download Verify", ""},
 		{"nothing new of nothing", code(304), "the server answered with code 304", " Download Verify Download", ""},
 		{"the first", sends(whole, `"1"`), "", "r1 Download Verify Download", ""},
 		{"the same tag", sends(whole, `"1"`), "", "r1 Download Verify Download", `"1"`},
@@ -195,9 +199,12 @@ func TestAnswers(t *testing.T) {
 		{"half", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000000")
 			_, _ = w.Write(whole[:len(whole)/2])
-		}, "the answer is not whole: unexpected EOF", "r1 r2 r2+ Download Verify Download Download Download Download", `"2+"`},
-		{"half, and said to be whole", sends(whole[:len(whole)/2], `"h"`), "must be a whole archive: unexpected EOF", "r1 r2 r2+ Download Verify Download Download Download Download Verify", ""},
-		{"too large", sends(make([]byte, 2<<20), `"l"`), "the answer must have at most 1048576 bytes", "r1 r2 r2+ Download Verify Download Download Download Download Verify Download", ""},
+		}, "the answer is not whole: unexpected EOF", "r1 r2 r2+ Download Verify Download Download Download Download",
+			`"2+"`},
+		{"half, and said to be whole", sends(whole[:len(whole)/2], `"h"`), "must be a whole archive: unexpected EOF",
+			"r1 r2 r2+ Download Verify Download Download Download Download Verify", ""},
+		{"too large", sends(make([]byte, 2<<20), `"l"`), "the answer must have at most 1048576 bytes",
+			"r1 r2 r2+ Download Verify Download Download Download Download Verify Download", ""},
 		{"a bomb", sends(bundletest.Gzip(t, make([]byte, 64<<20)), `"b"`), "must unpack to at most 1048576 bytes", "r1 r2 r2+ Download Verify Download Download Download Download Verify Download Verify", ""},
 		{"what does not compile", sends(archive(t, "bad"), `"x"`), "it does not compile", "r1 r2 r2+ Download Verify Download Download Download Download Verify Download Verify Activate", ""},
 		// The server decides, also if it said the same before.
@@ -211,7 +218,8 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: it came to %q, want %q", step.name, said, step.said)
 		}
 		asked := s.last()
-		if tag := asked.Get("If-None-Match"); tag != step.tag || asked.Get("Prefer") != "modes=snapshot,delta" || asked.Get("Authorization") != "Bearer secret" {
+		if tag := asked.Get("If-None-Match"); tag != step.tag || asked.Get("Prefer") != "modes=snapshot,delta" ||
+			asked.Get("Authorization") != "Bearer secret" {
 			t.Errorf("%s: the server was asked by %v, want the tag %s", step.name, asked, step.tag)
 		}
 		state := k.Status()[0]
@@ -269,7 +277,8 @@ func TestRedirects(t *testing.T) {
 		http.Redirect(w, r, loop.URL, http.StatusFound)
 	}))
 	t.Cleanup(loop.Close)
-	if err := newKit(fromServer(loop.URL), bundle.Options{}).update(t); err != "the server redirects more than 5 times" {
+	if err := newKit(fromServer(loop.URL),
+		bundle.Options{}).update(t); err != "the server redirects more than 5 times" {
 		t.Errorf("the error is %q", err)
 	}
 }
@@ -318,11 +327,13 @@ func TestKept(t *testing.T) {
 	private, public := bundletest.Keys(t)
 	_, otherPublic := bundletest.Keys(t)
 	signing := func(key string) bundle.Options {
-		return bundle.Options{Signing: &bundle.Signing{Keys: map[string]bundle.Key{"k": {Algorithm: "RS256", Text: key}}}}
+		return bundle.Options{Signing: &bundle.Signing{
+			Keys: map[string]bundle.Key{"k": {Algorithm: "RS256", Text: key}}}}
 	}
 	sign := func(revision string) []byte {
 		return bundletest.Signed(t, map[string]string{
-			".manifest": `{"revision": "` + revision + `"}`, "team/deny.rego": "package team\n\ndeny contains \"no\" if true\n",
+			".manifest":      `{"revision": "` + revision + `"}`,
+			"team/deny.rego": "package team\n\ndeny contains \"no\" if true\n",
 		}, bundletest.Signature{Key: private, KeyID: "k"})
 	}
 	source := fromServer(url)
@@ -353,7 +364,8 @@ func TestKept(t *testing.T) {
 		t.Error("a kept bundle counts as new")
 	}
 	// The server is asked for the whole bundle, which is known.
-	if err := restarted.update(t); err != "" || restarted.said() != "r1" || s.last().Get("If-None-Match") != "" || restarted.usable() != "" {
+	if err := restarted.update(t); err != "" || restarted.said() != "r1" || s.last().Get("If-None-Match") != "" ||
+		restarted.usable() != "" {
 		t.Errorf("the server's answer: %q, %q", err, restarted.said())
 	}
 
@@ -397,7 +409,8 @@ func TestKeptDelta(t *testing.T) {
 	s.will(sends(archive(t, "r1"), `"1"`))
 	k.update(t)
 	s.will(sends(bundletest.Archive(t, map[string]string{
-		".manifest": `{"revision": "r2", "roots": ["team", "words"]}`, "patch.json": `{"data": [{"op": "remove", "path": "/words/bad"}]}`,
+		".manifest":  `{"revision": "r2", "roots": ["team", "words"]}`,
+		"patch.json": `{"data": [{"op": "remove", "path": "/words/bad"}]}`,
 	}), `"2"`))
 	if err := k.update(t); err != "a delta must not be sent for a bundle that is kept on disk, where the change would be lost" {
 		t.Errorf("the error is %q", err)
@@ -408,7 +421,8 @@ func TestFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "b.tar.gz")
 	k := newKit(Source{From: &File{Name: name, MaxBytes: 1 << 20}}, bundle.Options{})
 	k.Restore(t.Context())
-	if err := k.Ready(); err == nil || !strings.HasPrefix(err.Error(), "the bundle 'b' has not been loaded: the file '"+name+"' may not be read: ") {
+	if err := k.Ready(); err == nil || !strings.HasPrefix(err.Error(), "the bundle 'b' has not been loaded: the file '"+
+		name+"' may not be read: ") {
 		t.Errorf("the error is %v", err)
 	}
 	for _, step := range []struct {
@@ -481,7 +495,8 @@ func TestLongPolling(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); k.Run(ctx) }()
 	testutil.Eventually(t, "a question that waits", func() bool { return s.questions() == 2 })
-	if prefer, tag := s.last().Get("Prefer"), s.last().Get("If-None-Match"); prefer != "modes=snapshot,delta;wait=30" || tag != `"1"` {
+	if prefer, tag := s.last().Get("Prefer"), s.last().Get("If-None-Match"); prefer != "modes=snapshot,delta;wait=30" ||
+		tag != `"1"` {
 		t.Errorf("it prefers %s with the tag %s", prefer, tag)
 	}
 	next <- archive(t, "r2")
@@ -490,8 +505,8 @@ func TestLongPolling(t *testing.T) {
 	<-done
 }
 
-// TestDeadConnection: a connection that carries nothing any more, while an answer is held back or within one, is noticed
-// though neither end closes it. The next version comes over another one.
+// TestDeadConnection: a connection that carries nothing any more, while an answer is held back or within one, is
+// noticed though neither end closes it. The next version comes over another one.
 func TestDeadConnection(t *testing.T) {
 	for _, where := range []string{"while it is held back", "within the archive"} {
 		t.Run(where, func(t *testing.T) {

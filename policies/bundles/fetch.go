@@ -118,7 +118,8 @@ type Server struct {
 }
 
 // Fetch implements Fetcher.
-func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration, held *memory.Reservation) (*Answer, error) {
+func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration,
+	held *memory.Reservation) (*Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout+wait)
 	defer cancel()
 	patience := cmp.Or(s.Patience, defaultPatience)

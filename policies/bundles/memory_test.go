@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 )
 
-// TestBundlesWithinMemory: an archive, and what is made of it, takes memory of the common budget, and gives it back. What
-// there is no memory for leaves the version in force, and is asked for again.
+// TestBundlesWithinMemory: an archive, and what is made of it, takes memory of the common budget, and gives it back.
+// What there is no memory for leaves the version in force, and is asked for again.
 func TestBundlesWithinMemory(t *testing.T) {
 	s, url := newServer(t)
 	source := fromServer(url)
@@ -31,7 +31,8 @@ func TestBundlesWithinMemory(t *testing.T) {
 	}{
 		{"a bundle", sends(archive(t, "r1"), `"1"`), ""},
 		{"small, and large as values", sends(bomb, `"2"`), "bundle load failed on /data.json: takes more memory to decode than is left of `limits.bodiesInFlightBytes`"},
-		{"a large archive", sends(make([]byte, 30<<20), `"3"`), "the answer takes more memory than is left of `limits.bodiesInFlightBytes`"},
+		{"a large archive", sends(make([]byte, 30<<20), `"3"`),
+			"the answer takes more memory than is left of `limits.bodiesInFlightBytes`"},
 		{"the next bundle", sends(archive(t, "r2"), `"4"`), ""},
 	} {
 		s.will(step.answer)
@@ -47,7 +48,8 @@ func TestBundlesWithinMemory(t *testing.T) {
 	}
 }
 
-// TestRegistryWithinMemory: a layer and a manifest take memory of the common budget too, as much as they say that they have.
+// TestRegistryWithinMemory: a layer and a manifest take memory of the common budget too, as much as they say that they
+// have.
 func TestRegistryWithinMemory(t *testing.T) {
 	m := newImages(t)
 	one := ocispec.Descriptor{MediaType: "text/plain", Digest: digest.FromString("x"), Size: 1}
@@ -62,7 +64,8 @@ func TestRegistryWithinMemory(t *testing.T) {
 		want  string
 	}{
 		{"a bundle", m.image(t, m.layer(t, "r1")), 8 << 20, ""},
-		{"a large layer", m.image(t, m.push(t, ocispec.MediaTypeImageLayerGzip, make([]byte, 7<<20))), 4 << 20, "the layer takes more memory than is left of"},
+		{"a large layer", m.image(t, m.push(t, ocispec.MediaTypeImageLayerGzip, make([]byte, 7<<20))), 4 << 20,
+			"the layer takes more memory than is left of"},
 		{"a large manifest", m.image(t, many...), 1 << 20, "the registry did not give the bundle: the manifest takes more memory than is left of"},
 		{"a manifest of many values", m.image(t, many...), 4 << 20, "the registry did not give the bundle: the manifest takes more memory than is left of"},
 	} {

@@ -125,7 +125,8 @@ func (r *Registry) Fetch(ctx context.Context, have string, _ time.Duration, held
 
 // layer returns the layer with the bundle of an image, or of the first image of an index that has one;
 // nil if there is none.
-func (r *Registry) layer(ctx context.Context, image ocispec.Descriptor, depth int, left *int, held *memory.Reservation) (*ocispec.Descriptor, error) {
+func (r *Registry) layer(ctx context.Context, image ocispec.Descriptor, depth int, left *int,
+	held *memory.Reservation) (*ocispec.Descriptor, error) {
 	switch *left--; {
 	case image.Size > maxManifest:
 		return nil, fmt.Errorf("a manifest must have at most %d bytes", maxManifest)
@@ -158,7 +159,8 @@ func (r *Registry) layer(ctx context.Context, image ocispec.Descriptor, depth in
 
 // readManifest returns the first layer of a manifest that has a bundle, and the images of an index,
 // as far as any of them may be asked for. It ignores the others, however many a manifest has.
-func readManifest(text []byte, held *memory.Reservation) (layer *ocispec.Descriptor, images []ocispec.Descriptor, err error) {
+func readManifest(text []byte,
+	held *memory.Reservation) (layer *ocispec.Descriptor, images []ocispec.Descriptor, err error) {
 	d, err := document.Parse(text, document.Limits{Bytes: maxManifest, Nodes: maxManifest, Memory: held})
 	var at *document.Error
 	if errors.As(err, &at) && at.Code == document.NoMemory {
@@ -210,7 +212,8 @@ func registryError(err error) error {
 	if errors.As(err, &answer) {
 		return fmt.Errorf("the registry answered with code %d", answer.StatusCode)
 	}
-	return fmt.Errorf("the registry did not give the bundle: %s", queries.ReplaceAllString(withoutQuery(err).Error(), ""))
+	return fmt.Errorf("the registry did not give the bundle: %s",
+		queries.ReplaceAllString(withoutQuery(err).Error(), ""))
 }
 
 // queries finds the queries of URLs in a text.

@@ -94,7 +94,8 @@ func (m *images) manifest(t *testing.T, mediaType string, manifest any) ocispec.
 // image pushes an image of layers.
 func (m *images) image(t *testing.T, layers ...ocispec.Descriptor) ocispec.Descriptor {
 	t.Helper()
-	made := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Config: m.push(t, ocispec.MediaTypeImageConfig, []byte("{}")), Layers: layers}
+	made := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest,
+		Config: m.push(t, ocispec.MediaTypeImageConfig, []byte("{}")), Layers: layers}
 	made.SchemaVersion = 2
 	return m.manifest(t, ocispec.MediaTypeImageManifest, made)
 }
@@ -124,7 +125,8 @@ func (m *images) layer(t *testing.T, revision string) ocispec.Descriptor {
 func (m *images) source(t *testing.T, change func(o *RegistryOptions)) Source {
 	t.Helper()
 	o := RegistryOptions{
-		URL: "oci://" + m.host() + "/team/policies:v1", Network: outbound.Options{TLS: trusting(m.Server)}, Timeout: testutil.Patience, MaxBytes: 4 << 10,
+		URL: "oci://" + m.host() + "/team/policies:v1", Network: outbound.Options{TLS: trusting(m.Server)},
+		Timeout: testutil.Patience, MaxBytes: 4 << 10,
 	}
 	if change != nil {
 		change(&o)
@@ -150,7 +152,8 @@ func TestRegistry(t *testing.T) {
 	if got := revision(); got != "r1" || k.usable() != "" {
 		t.Errorf("the revision is %s, %s", got, k.usable())
 	}
-	if got := m.questions(); strings.Count(got, "GET manifests/sha256:") != 1 || strings.Count(got, "GET blobs/sha256:") != 1 || !strings.HasPrefix(got, "HEAD manifests/v1, ") {
+	if got := m.questions(); strings.Count(got, "GET manifests/sha256:") != 1 ||
+		strings.Count(got, "GET blobs/sha256:") != 1 || !strings.HasPrefix(got, "HEAD manifests/v1, ") {
 		t.Errorf("the registry was asked %s", got)
 	}
 	m.will(nil)
@@ -203,12 +206,16 @@ func TestRegistryFaults(t *testing.T) {
 		{"an empty index", m.index(t), nil, "the image must have a layer of the type"},
 		{"deep", deep, nil, "the registry did not give the bundle: the image has too many manifests"},
 		{"many", m.index(t, many...), nil, "the registry did not give the bundle: the image has too many manifests"},
-		{"large", m.image(t, m.push(t, ocispec.MediaTypeImageLayerGzip, make([]byte, 5<<10))), nil, "the layer must have at most 4096 bytes"},
-		{"no archive", m.image(t, m.push(t, ocispec.MediaTypeImageLayerGzip, []byte("no"))), nil, "must be an archive that gzip compressed: "},
-		{"changed", m.image(t, m.push(t, ocispec.MediaTypeImageLayerGzip, body)), blobs(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write(append([]byte("x"), body[1:]...))
-		}), "the registry did not give the bundle: "},
-		{"half", good, blobs(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body[:100]) }), "the registry did not give the bundle: "},
+		{"large", m.image(t, m.push(t, ocispec.MediaTypeImageLayerGzip, make([]byte, 5<<10))), nil,
+			"the layer must have at most 4096 bytes"},
+		{"no archive", m.image(t, m.push(t, ocispec.MediaTypeImageLayerGzip, []byte("no"))), nil,
+			"must be an archive that gzip compressed: "},
+		{"changed", m.image(t, m.push(t, ocispec.MediaTypeImageLayerGzip, body)),
+			blobs(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write(append([]byte("x"), body[1:]...))
+			}), "the registry did not give the bundle: "},
+		{"half", good, blobs(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body[:100]) }),
+			"the registry did not give the bundle: "},
 		{"elsewhere without TLS", good, blobs(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:1/?secret=x", http.StatusTemporaryRedirect)
 		}), "the registry did not give the bundle: the server redirects to an address without TLS"},
@@ -221,7 +228,8 @@ func TestRegistryFaults(t *testing.T) {
 		m.will(nil)
 		m.tag(t, test.image)
 		m.will(test.instead)
-		k := newKit(m.source(t, func(o *RegistryOptions) { o.User, o.Token = "u", func() string { return "secret" } }), bundle.Options{})
+		k := newKit(m.source(t, func(o *RegistryOptions) { o.User, o.Token = "u", func() string { return "secret" } }),
+			bundle.Options{})
 		got := k.update(t)
 		if !strings.HasPrefix(got, test.want) || strings.Contains(got, "secret") || k.usable() == "" {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
@@ -257,7 +265,8 @@ func TestRegistryCredentials(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 				return true
 			case strings.Contains(r.URL.Path, "/blobs/"):
-				http.Redirect(w, r, strings.Replace(other.URL, "127.0.0.1", "localhost", 1)+"/blob", http.StatusTemporaryRedirect)
+				http.Redirect(w, r, strings.Replace(other.URL, "127.0.0.1", "localhost", 1)+"/blob",
+					http.StatusTemporaryRedirect)
 				return true
 			}
 			return false

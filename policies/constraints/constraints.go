@@ -103,7 +103,8 @@ func (f *Files) Template(o *manifest.Object, t *gatekeeper.ConstraintTemplate) {
 // Constraint takes an object of the group of constraints, whose kinds templates define.
 func (f *Files) Constraint(o *manifest.Object) {
 	if _, version := o.GroupVersion(); version != gatekeeper.Version && version != "v1alpha1" {
-		f.At(o, finding.Error, "apiVersion", "must be '%s/%s', not '%s'", gatekeeper.Group, gatekeeper.Version, o.APIVersion)
+		f.At(o, finding.Error, "apiVersion", "must be '%s/%s', not '%s'", gatekeeper.Group, gatekeeper.Version,
+			o.APIVersion)
 		return
 	}
 	if o.Name == "" {
@@ -149,7 +150,8 @@ const (
 // Config takes Gatekeeper's configuration.
 func (f *Files) Config(o *manifest.Object, c *gatekeeper.Config) {
 	if o.Name != "config" {
-		f.At(o, finding.Error, "metadata.name", "must be 'config', the only name that Gatekeeper reads, not '%s'", o.Name)
+		f.At(o, finding.Error, "metadata.name", "must be 'config', the only name that Gatekeeper reads, not '%s'",
+			o.Name)
 		return
 	}
 	for i, k := range c.Spec.Sync.SyncOnly {
@@ -168,7 +170,8 @@ func (f *Files) Config(o *manifest.Object, c *gatekeeper.Config) {
 			case processAudit, processSync:
 			default:
 				f.At(o, finding.Error, fmt.Sprintf("spec.match[%d].processes[%d]", i, j), "must be '%s', not '%s'",
-					strings.Join([]string{processAll, processAudit, processMutation, processSync, processWebhook}, "', '"), process)
+					strings.Join([]string{processAll, processAudit, processMutation, processSync, processWebhook},
+						"', '"), process)
 			}
 		}
 	}
@@ -216,7 +219,9 @@ func Refused(group string) string {
 
 // Compile compiles the objects. resources returns the resources that serve a kind; note is called
 // with each template.
-func (f *Files) Compile(resources match.Resources, note func(*manifest.Object, *gatekeeper.Template, rego.RequestReads)) (mutators []admission.Mutator, validators []admission.Validator) {
+func (f *Files) Compile(resources match.Resources,
+	note func(*manifest.Object, *gatekeeper.Template, rego.RequestReads)) (mutators []admission.Mutator,
+	validators []admission.Validator) {
 	f.resources = resources
 	if s := f.compileMutators(); s != nil {
 		mutators = append(mutators, s)
@@ -304,13 +309,17 @@ func (t *loadedTemplate) key() templateKey {
 }
 
 func (t *loadedTemplate) compile() {
-	t.compiled, t.errs, t.problems = gatekeeper.CompileTemplate(t.read, func(path string) (string, int) { return t.from.File, t.from.Line(path) })
+	t.compiled, t.errs, t.problems = gatekeeper.CompileTemplate(t.read,
+		func(path string) (string, int) { return t.from.File, t.from.Line(path) })
 	if t.compiled != nil && t.compiled.Modules() != nil {
-		t.failing = append(t.compiled.Modules().FailingConstants(), t.compiled.Modules().Misvalued(t.compiled.Rule().Rule())...)
-		t.dangling, t.reads = append(t.compiled.Modules().Dangling(), t.compiled.Modules().Misprinted()...), t.compiled.Modules().RequestReads()
+		t.failing = append(t.compiled.Modules().FailingConstants(),
+			t.compiled.Modules().Misvalued(t.compiled.Rule().Rule())...)
+		t.dangling, t.reads = append(t.compiled.Modules().Dangling(), t.compiled.Modules().Misprinted()...),
+			t.compiled.Modules().RequestReads()
 		t.asked = t.compiled.Modules().ParameterReads()
 		if known, isClosed := gatekeeper.Parameters(t.read); isClosed {
-			t.dangling = append(t.dangling, t.asked.Lacking(known, "the schema of the template has no such parameter")...)
+			t.dangling = append(t.dangling,
+				t.asked.Lacking(known, "the schema of the template has no such parameter")...)
 		}
 		if t.compiled.IsLenient() {
 			t.dangling = append(t.dangling, t.compiled.Modules().Relaxable()...)
@@ -409,17 +418,20 @@ type servedKind struct {
 	isKnown bool
 }
 
-// compileConstraint compiles a constraint. One that was compiled before stands as long as the same resources serve its kinds.
-func (f *Files) compileConstraint(t *gatekeeper.Template, o *manifest.Object) (*gatekeeper.Constraint, field.ErrorList) {
+// compileConstraint compiles a constraint. One that was compiled before stands as long as the same resources serve its
+// kinds.
+func (f *Files) compileConstraint(t *gatekeeper.Template,
+	o *manifest.Object) (*gatekeeper.Constraint, field.ErrorList) {
 	key := constraintKey{o.Sum(), t}
 	c, found := reuse.Find[*compiledConstraint](f.Kept, key)
 	if !found || !c.isOf(f.resources) {
 		c = &compiledConstraint{}
-		c.constraint, c.errs = gatekeeper.CompileConstraint(t, o.Name, o.Document().Clone(), func(k apischema.GroupKind) ([]string, bool) {
-			plurals, isKnown := f.resources(k)
-			c.asked = append(c.asked, servedKind{k, slices.Clone(plurals), isKnown})
-			return plurals, isKnown
-		})
+		c.constraint, c.errs = gatekeeper.CompileConstraint(t, o.Name, o.Document().Clone(),
+			func(k apischema.GroupKind) ([]string, bool) {
+				plurals, isKnown := f.resources(k)
+				c.asked = append(c.asked, servedKind{k, slices.Clone(plurals), isKnown})
+				return plurals, isKnown
+			})
 		reuse.Keep(f.Kept, key, c)
 	}
 	return c.constraint, c.errs

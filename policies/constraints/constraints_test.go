@@ -52,11 +52,13 @@ spec:
 `
 
 func constraint(kind, name, spec string) string {
-	return "---\napiVersion: constraints.gatekeeper.sh/v1beta1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
+	return "---\napiVersion: constraints.gatekeeper.sh/v1beta1\nkind: " + kind + "\nmetadata: {name: " + name +
+		"}\nspec: " + spec + "\n"
 }
 
 func mutator(kind, name, spec string) string {
-	return "---\napiVersion: mutations.gatekeeper.sh/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
+	return "---\napiVersion: mutations.gatekeeper.sh/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " +
+		spec + "\n"
 }
 
 const config = "---\napiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: "
@@ -76,7 +78,8 @@ type world struct {
 }
 
 // compiled compiles the objects of a file.
-func (w *world) compiled(t *testing.T, text string) (mutators []admission.Mutator, validators []admission.Validator, found string) {
+func (w *world) compiled(t *testing.T,
+	text string) (mutators []admission.Mutator, validators []admission.Validator, found string) {
 	t.Helper()
 	if w.kept == nil {
 		w.kept = reuse.After(nil)
@@ -191,10 +194,12 @@ func verdict(t *testing.T, validators []admission.Validator) string {
 	if err == nil {
 		return ""
 	}
-	return strings.TrimPrefix(status.From(err).ErrStatus.Message, `admission webhook "validation.gatekeeper.sh" denied the request: `)
+	return strings.TrimPrefix(status.From(err).ErrStatus.Message,
+		`admission webhook "validation.gatekeeper.sh" denied the request: `)
 }
 
-// TestConstraints: constraints judge by their templates, with the terms of each, but for the namespaces that Config names.
+// TestConstraints: constraints judge by their templates, with the terms of each, but for the namespaces that Config
+// names.
 func TestConstraints(t *testing.T) {
 	check := constraint("Check", "c", "{parameters: {words: [a]}}")
 	for name, c := range map[string]struct{ text, want string }{
@@ -206,7 +211,8 @@ func TestConstraints(t *testing.T) {
 			""},
 		"other processes": {template + check + config + "{match: [{processes: [audit, sync, mutation-webhook], excludedNamespaces: [team-a]}]}\n",
 			"[c] a"},
-		"another namespace": {template + check + config + "{match: [{processes: ['*'], excludedNamespaces: [team-b]}]}\n",
+		"another namespace": {template + check + config +
+			"{match: [{processes: ['*'], excludedNamespaces: [team-b]}]}\n",
 			"[c] a"},
 		"two exemptions": {template + check + config + "{match: [{processes: [webhook], excludedNamespaces: [b]}, {processes: [audit, webhook], excludedNamespaces: [team-a]}]}\n",
 			""},
@@ -232,7 +238,8 @@ func TestMutators(t *testing.T) {
 	const to = "applyTo: [{groups: [''], versions: [v1], kinds: [Pod]}], "
 	all := mutator("Assign", "a", "{"+to+"location: spec.host, parameters: {assign: {value: h}}}") +
 		mutator("AssignMetadata", "m", "{location: metadata.labels.team, parameters: {assign: {value: a}}}") +
-		mutator("ModifySet", "s", "{"+to+"location: spec.set, parameters: {operation: merge, values: {fromList: [x]}}}") +
+		mutator("ModifySet", "s",
+			"{"+to+"location: spec.set, parameters: {operation: merge, values: {fromList: [x]}}}") +
 		mutator("AssignImage", "i", "{"+to+"location: 'spec.containers[name: *].image', parameters: {assignTag: ':1'}}")
 	const changed = `"spec":{"containers":[{"image":"nginx:1","name":"c"}],"host":"h","set":["x"]}`
 	for _, c := range []struct {
@@ -255,7 +262,8 @@ func TestMutators(t *testing.T) {
 		if err := admission.NewChain(mutators, nil).Mutate(context.Background(), a, &admission.Report{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := string(a.Object.AppendTo(nil)); strings.Contains(got, changed) != c.want || strings.Contains(got, `"team":"a"`) != c.want {
+		if got := string(a.Object.AppendTo(nil)); strings.Contains(got, changed) != c.want ||
+			strings.Contains(got, `"team":"a"`) != c.want {
 			t.Errorf("%s\nthe object is %s", c.text, got)
 		}
 	}
@@ -284,14 +292,16 @@ func TestInventory(t *testing.T) {
 		{"a kind of the files", template + check + syncSet + "{gvks: [{version: v1, kind: Node}]}\n",
 			[]*state.Source{source}, "[c] Node one", noState, ""},
 		{"a kind twice",
-			template + check + config + "{sync: {syncOnly: [{version: v1, kind: Service}]}}\n" + syncSet + "{gvks: [{version: v1, kind: Service}]}\n",
+			template + check + config + "{sync: {syncOnly: [{version: v1, kind: Service}]}}\n" + syncSet +
+				"{gvks: [{version: v1, kind: Service}]}\n",
 			[]*state.Source{source}, "[c] Service live", "", ""},
 		{"a kind that is served", template + check + syncSet + "{gvks: [{version: v1, kind: Pod}]}\n", nil,
 			"the objects of data.inventory are not known", "", "data.inventory of v1 Pod"},
 		{"a source of some objects", template + check + syncSet + "{gvks: [{version: v1, kind: Service}]}\n",
 			[]*state.Source{{Name: "live", Kind: service, Path: "/services", Query: "a=b"}}, "", "",
 			"data.inventory of v1 Service"},
-		{"an unknown kind", template + check + syncSet + "{gvks: [{group: shop.example.com, version: v1, kind: Order}]}\n",
+		{"an unknown kind", template + check + syncSet +
+			"{gvks: [{group: shop.example.com, version: v1, kind: Order}]}\n",
 			nil, "",
 			": spec.gvks[0]: must be a kind whose resource is known: add a StateSource with the resource, the apiVersion 'shop.example.com/v1' and the kind 'Order'",
 			""},
@@ -303,7 +313,8 @@ func TestInventory(t *testing.T) {
 		w := &world{known: constraints.Known{Objects: objects, States: c.states}}
 		_, validators, found := w.compiled(t, c.text)
 		got := verdict(t, validators)
-		if c.want != "" && !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) && c.more == "" || (c.found == "") != (found == "") ||
+		if c.want != "" && !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) && c.more == "" ||
+			(c.found == "") != (found == "") ||
 			!strings.Contains(found, c.found[strings.Index(c.found, ":")+1:]) {
 			t.Errorf("%s: got %q, found %s, want %q, %s", c.name, got, found, c.want, c.found)
 		}
@@ -324,7 +335,8 @@ func TestInventory(t *testing.T) {
 func TestFindings(t *testing.T) {
 	check := constraint("Check", "c", "{}")
 	annotated := func(value string) string {
-		return strings.Replace(template, "{name: check}", "{name: check, annotations: {metadata.gatekeeper.sh/requires-sync-data: '"+value+"'}}", 1)
+		return strings.Replace(template, "{name: check}",
+			"{name: check, annotations: {metadata.gatekeeper.sh/requires-sync-data: '"+value+"'}}", 1)
 	}
 	const annotation = "4: metadata.annotations[metadata.gatekeeper.sh/requires-sync-data]: warning: "
 	const needs = `"[[{"groups": ["", "x"], "versions": ["v1"], "kinds": ["Service", "Endpoints"]}]]"`
@@ -377,12 +389,15 @@ func TestFindings(t *testing.T) {
 	} {
 		w := &world{}
 		_, _, found := w.compiled(t, c.text)
-		if !strings.Contains("\n"+found, "\n"+c.want) && !(c.want == "metadata.name: Required value: must have a name" && strings.Contains(found, c.want)) || (c.want == "") != (found == "") {
+		if !strings.Contains("\n"+found, "\n"+c.want) &&
+			!(c.want == "metadata.name: Required value: must have a name" && strings.Contains(found, c.want)) ||
+			(c.want == "") != (found == "") {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, found, c.want)
 		}
 	}
 	for name, w := range map[string]*world{
-		"objects": {known: constraints.Known{Objects: []document.Node{admissiontest.Parse("{apiVersion: v1, kind: Endpoints}").Root()}}},
+		"objects": {known: constraints.Known{
+			Objects: []document.Node{admissiontest.Parse("{apiVersion: v1, kind: Endpoints}").Root()}}},
 		"states": {known: constraints.Known{States: []*state.Source{{Name: "live",
 			Kind: apischema.GroupVersionKind{Group: "x", Version: "v1", Kind: "Service"}}}}},
 	} {
@@ -391,16 +406,21 @@ func TestFindings(t *testing.T) {
 		}
 	}
 	// Kinds that are named are all that there is.
-	w := &world{known: constraints.Known{Objects: []document.Node{admissiontest.Parse("{apiVersion: v1, kind: Endpoints}").Root()}}}
-	if _, _, found := w.compiled(t, annotated(needs)+check+syncSet+"{gvks: [{version: v1, kind: Pod}]}\n"); !strings.Contains(found, missing) {
+	w := &world{known: constraints.Known{
+		Objects: []document.Node{admissiontest.Parse("{apiVersion: v1, kind: Endpoints}").Root()}}}
+	if _, _, found := w.compiled(t, annotated(needs)+check+syncSet+
+		"{gvks: [{version: v1, kind: Pod}]}\n"); !strings.Contains(found, missing) {
 		t.Errorf("another kind: %s", found)
 	}
-	if _, _, found := (&world{}).compiled(t, annotated(needs)+check+syncSet+"{gvks: [{version: v1, kind: Service}]}\n"); found != "" {
+	if _, _, found := (&world{}).compiled(t, annotated(needs)+check+syncSet+
+		"{gvks: [{version: v1, kind: Service}]}\n"); found != "" {
 		t.Errorf("the kind: %s", found)
 	}
 	// What is meant is not said.
 	meant := &world{isMeant: true}
-	if _, _, found := meant.compiled(t, strings.Replace(template, "input.parameters.words[_]", "input.parameters.word[_]", 1)+constraint("Check", "c", "{parameters: {most: 1}}")); found != "" {
+	if _, _, found := meant.compiled(t,
+		strings.Replace(template, "input.parameters.words[_]", "input.parameters.word[_]", 1)+
+			constraint("Check", "c", "{parameters: {most: 1}}")); found != "" {
 		t.Errorf("of what is meant: %s", found)
 	}
 }

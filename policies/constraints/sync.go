@@ -26,7 +26,8 @@ type Known struct {
 // TakeInventory says what data.inventory has: the objects of the kinds that Config and SyncSets name,
 // or all that is known if they name none. It returns the sources of objects that no StateSource has.
 func (f *Files) TakeInventory(known *Known) (more []*state.Source) {
-	if !slices.ContainsFunc(f.templates, func(t loadedTemplate) bool { return t.compiled != nil && t.compiled.ReadsInventory() }) {
+	if !slices.ContainsFunc(f.templates,
+		func(t loadedTemplate) bool { return t.compiled != nil && t.compiled.ReadsInventory() }) {
 		return nil
 	}
 	v := &f.inventory

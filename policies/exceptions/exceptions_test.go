@@ -53,18 +53,24 @@ spec:
 
 // TestFindings: what cannot be meant is found, with its line, and what cannot be read is refused.
 func TestFindings(t *testing.T) {
-	const named, until = "  policies: [{kind: RegoPolicy, names: [x]}]\n", "  reason: legacy\n  expires: \"2999-01-01T00:00:00Z\"\n"
+	const named, until = "  policies: [{kind: RegoPolicy, names: [x]}]\n",
+		"  reason: legacy\n  expires: \"2999-01-01T00:00:00Z\"\n"
 	for _, c := range []struct{ name, files, want string }{
 		{"all is well", rego("", "  rollout: {percent: 10}\n") + exception(named+until), ""},
-		{"a rollout that says nothing", rego("", "  rollout: {}\n"), "a.yaml:6: spec.rollout: Invalid value: 0: must have at least 1 property"},
+		{"a rollout that says nothing", rego("", "  rollout: {}\n"),
+			"a.yaml:6: spec.rollout: Invalid value: 0: must have at least 1 property"},
 		{"a share beyond all", rego("", "  rollout: {percent: 101}\n"), "a.yaml:6: spec.rollout.percent: Invalid value: 101: must be less than or equal to 100"},
 		{"a time without its zone", rego("", "  rollout: {warnUntil: \"2999-01-01T00:00:00\"}\n"), "a.yaml:6: spec.rollout.warnUntil: Invalid value: \"2999-01-01T00:00:00\": must be a valid 'date-time'"},
-		{"a field that there is not", rego("", "  rollout: {percentage: 10}\n"), "a.yaml:6: spec.rollout.percentage: unknown field"},
+		{"a field that there is not", rego("", "  rollout: {percentage: 10}\n"),
+			"a.yaml:6: spec.rollout.percentage: unknown field"},
 		{"a rollout that is over", rego("", "  rollout: {warnUntil: \"2020-01-01T00:00:00Z\"}\n"), "a.yaml:6: spec.rollout: warning: the rollout is over since 2020-01-01T00:00:00Z: the policy is enforced everywhere"},
 		{"a rollout to all", rego("", "  rollout: {percent: 100}\n"), "a.yaml:6: spec.rollout: warning: holds nothing back: the policy is enforced everywhere"},
-		{"an annotation in place of the field", rego(`, annotations: {admission-gateway.io/rollout: '{"percent": 10}'}`, ""),
+		{"an annotation in place of the field", rego(`, annotations: {admission-gateway.io/rollout: '{"percent": 10}'}`,
+			""),
 			"a.yaml:3: metadata.annotations[admission-gateway.io/rollout]: must be the field `spec.rollout`, which the kind RegoPolicy has"},
-		{"an annotation of an exception", strings.Replace(exception("  policies: [{kind: RegoPolicy, names: [x]}]\n"+until)+rego("", ""), "name: e", `name: e, annotations: {admission-gateway.io/rollout: '{}'}`, 1),
+		{"an annotation of an exception",
+			strings.Replace(exception("  policies: [{kind: RegoPolicy, names: [x]}]\n"+until)+rego("", ""), "name: e",
+				`name: e, annotations: {admission-gateway.io/rollout: '{}'}`, 1),
 			"a.yaml:3: metadata.annotations[admission-gateway.io/rollout]: must not be set: a PolicyException cannot be rolled out"},
 		{"an annotation that is well", cel(`{"percent": 10}`), ""},
 		{"an annotation that is no JSON", cel(`percent: 10`), `a.yaml:3: metadata.annotations[admission-gateway.io/rollout]: must be a JSON object, such as {"percent": 10}`},
@@ -72,11 +78,14 @@ func TestFindings(t *testing.T) {
 		{"an annotation with a bad value", cel(`{"percent": 200, "warnUntil": ""}`), "a.yaml:3: metadata.annotations[admission-gateway.io/rollout]: `percent`: Invalid value: 200: must be from 0 to 100"},
 		{"an exception that never ends", rego("", "") + exception(named+"  reason: legacy\n"), "a.yaml:13: spec.expires: warning: must be set for an exception that is to end: this one never does"},
 		{"an exception that ended", rego("", "") + exception(named+"  reason: legacy\n  expires: \"2020-01-01T00:00:00Z\"\n"), "a.yaml:17: spec.expires: warning: the exception ended at 2020-01-01T00:00:00Z, and has no effect"},
-		{"an exception without a reason", rego("", "") + exception(named+"  reason: \" \"\n  expires: \"2999-01-01T00:00:00Z\"\n"), "a.yaml:16: spec.reason: Required value: must say why the requests may pass"},
+		{"an exception without a reason",
+			rego("", "") + exception(named+"  reason: \" \"\n  expires: \"2999-01-01T00:00:00Z\"\n"),
+			"a.yaml:16: spec.reason: Required value: must say why the requests may pass"},
 		{"an exception of nothing", exception(named + until), "a.yaml:6: spec.policies[0].names[0]: warning: no RegoPolicy in the policy files has the name 'x', so that the exception does nothing for it"},
 		{"an exception of a limit", exception("  policies: [{kind: RateLimitPolicy, names: [x]}]\n" + until), "a.yaml:6: spec.policies[0].kind: must not be 'RateLimitPolicy': its own `spec.exemptions` say whom it does not count"},
 		{"an exception of a schema", exception("  policies: [{kind: APIResource, names: [x]}]\n" + until), "a.yaml:6: spec.policies[0].kind: must not be 'APIResource': what a schema, the protection of the status or the contract of an API refuses has no exceptions"},
-		{"an exception whose condition is wrong", rego("", "") + exception(named+until+"  matchConditions: [{name: c, expression: object.}]\n"),
+		{"an exception whose condition is wrong",
+			rego("", "") + exception(named+until+"  matchConditions: [{name: c, expression: object.}]\n"),
 			"a.yaml:18: spec.matchConditions[0].expression: Invalid value: \"object.\": compilation failed: ERROR: <input>:1:8: Syntax error: no viable alternative at input '.' | object. | .......^"},
 		{"a limit by labels", `---
 apiVersion: admission-gateway.io/v1alpha1

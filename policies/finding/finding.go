@@ -1,6 +1,6 @@
-// Package finding has what authors of policy files should know about them: what a finding is, lists of them, and the forms
-// in which they are written, in lines for people and for other programs. What finds is in policies, as files are loaded,
-// and in policies/lint.
+// Package finding has what authors of policy files should know about them: what a finding is, lists of them, and the
+// forms in which they are written, in lines for people and for other programs. What finds is in policies, as files are
+// loaded, and in policies/lint.
 package finding
 
 import (
@@ -27,8 +27,8 @@ const (
 	Error Severity = iota
 	// Warning leaves the set usable, though perhaps not as its author means it.
 	Warning
-	// Gap leaves the set usable: an OpenAPI document rightly asks for what the gateway cannot enforce, and all else of the
-	// document is in force.
+	// Gap leaves the set usable: an OpenAPI document rightly asks for what the gateway cannot enforce, and all else of
+	// the document is in force.
 	Gap
 	// Note leaves the set usable: nearly every document says it, and a gateway does not enforce it.
 	Note
@@ -137,9 +137,10 @@ const (
 // quoted are the names in a message.
 var quoted = regexp.MustCompile("'[^']*'|`[^`]*`")
 
-// Summarized returns the findings with notes and those about wording counted, one for each file: there may be thousands of
-// them in the files of others, who will not change them, and what matters comes before. Of warnings and
-// gaps that say the same about a file, or the same of other names, it returns a few, and the last of them says how many more there are.
+// Summarized returns the findings with notes and those about wording counted, one for each file: there may be thousands
+// of them in the files of others, who will not change them, and what matters comes before. Of warnings and
+// gaps that say the same about a file, or the same of other names, it returns a few, and the last of them says how many
+// more there are.
 func Summarized(found []Finding) []Finding { return SummarizedBy(found, "gateway check", summaryOf) }
 
 // SummarizedBy is Summarized for another command, in the words of say, of n findings of a severity.
@@ -182,21 +183,25 @@ func SummarizedBy(found []Finding, command string, say func(s Severity, n int) s
 		case g.more == 1:
 			short[g.last].Message += fmt.Sprintf("; the same is true of 1 more place, which '%s -v' lists", command)
 		case g.more > 1:
-			short[g.last].Message += fmt.Sprintf("; the same is true of %d more places, which '%s -v' lists", g.more, command)
+			short[g.last].Message += fmt.Sprintf("; the same is true of %d more places, which '%s -v' lists", g.more,
+				command)
 		}
 	}
 	for _, g := range alike {
 		switch {
 		case g.more == 1:
-			short[g.last].Message += fmt.Sprintf("; 1 more place differs in its names alone, and '%s -v' lists it", command)
+			short[g.last].Message += fmt.Sprintf("; 1 more place differs in its names alone, and '%s -v' lists it",
+				command)
 		case g.more > 1:
-			short[g.last].Message += fmt.Sprintf("; %d more places differ in their names alone, and '%s -v' lists them", g.more, command)
+			short[g.last].Message += fmt.Sprintf("; %d more places differ in their names alone, and '%s -v' lists them",
+				g.more, command)
 		}
 	}
 	for _, s := range [...]Severity{Note, Wording} {
 		for _, file := range slices.Sorted(maps.Keys(counted[s])) {
 			of := counted[s][file]
-			short = append(short, Finding{File: file, Line: of.first.Line, Column: of.first.Column, Message: say(s, of.n), Severity: s})
+			short = append(short, Finding{File: file, Line: of.first.Line, Column: of.first.Column,
+				Message: say(s, of.n), Severity: s})
 		}
 	}
 	return short
@@ -229,7 +234,8 @@ func summaryOf(s Severity, n int) string {
 	return fmt.Sprintf("%d messages are not worded as the API conventions ask; 'gateway check -v' lists them", n)
 }
 
-// Sort sorts by severity, so that errors come first, and wording and remarks last, and by place, and takes out repetitions.
+// Sort sorts by severity, so that errors come first, and wording and remarks last, and by place, and takes out
+// repetitions.
 func Sort(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), Compare(&a, &b))
@@ -306,7 +312,8 @@ func (f *List) Read(errs []*manifest.Error) bool {
 		if !err.Warning {
 			severity, ok = Error, false
 		}
-		f.Found = append(f.Found, Finding{File: err.File, Line: err.Line, Column: err.Column, Field: err.Path, Message: err.Msg, Severity: severity})
+		f.Found = append(f.Found, Finding{File: err.File, Line: err.Line, Column: err.Column, Field: err.Path,
+			Message: err.Msg, Severity: severity})
 	}
 	return ok
 }

@@ -9,12 +9,14 @@ import (
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
-// TestSummarized: notes are counted, and warnings that say the same, or the same of other names, are shown a few times. Errors are all there.
+// TestSummarized: notes are counted, and warnings that say the same, or the same of other names, are shown a few times.
+// Errors are all there.
 func TestSummarized(t *testing.T) {
 	var found []finding.Finding
 	add := func(n int, severity finding.Severity, file, message string) {
 		for i := range n {
-			found = append(found, finding.Finding{File: file, Field: fmt.Sprint("f", i), Message: message, Severity: severity})
+			found = append(found, finding.Finding{File: file, Field: fmt.Sprint("f", i), Message: message,
+				Severity: severity})
 		}
 	}
 	add(6, finding.Error, "a", "must be right")
@@ -39,23 +41,32 @@ func TestSummarized(t *testing.T) {
 		got = append(got, f.String())
 	}
 	want := []string{
-		"a: f0: must be right", "a: f1: must be right", "a: f2: must be right", "a: f3: must be right", "a: f4: must be right", "a: f5: must be right",
-		"a: f0: warning: is not enforced", "a: f1: warning: is not enforced", "a: f2: warning: is not enforced", "a: f3: warning: is not enforced", "a: f4: warning: is not enforced",
-		"b: f0: warning: is not enforced", "b: f1: warning: is not enforced", "b: f2: warning: is not enforced", "b: f3: warning: is not enforced",
+		"a: f0: must be right", "a: f1: must be right", "a: f2: must be right", "a: f3: must be right",
+		"a: f4: must be right", "a: f5: must be right",
+		"a: f0: warning: is not enforced", "a: f1: warning: is not enforced", "a: f2: warning: is not enforced",
+		"a: f3: warning: is not enforced", "a: f4: warning: is not enforced",
+		"b: f0: warning: is not enforced", "b: f1: warning: is not enforced", "b: f2: warning: is not enforced",
+		"b: f3: warning: is not enforced",
 		"b: f4: warning: is not enforced; the same is true of 3 more places, which 'gateway check -v' lists",
 		"b: f0: warning: has no effect",
-		"c: f0: warning: the format 'f0' is not enforced", "c: f0: warning: the format 'f1' is not enforced", "c: f0: warning: the format 'f2' is not enforced",
-		"c: f0: warning: the format 'f3' is not enforced", "c: f0: warning: the format 'f4' is not enforced", "c: f0: warning: the format 'f5' is not enforced",
-		"c: f0: warning: the format 'f6' is not enforced", "c: f0: warning: the format 'f7' is not enforced", "c: f0: warning: the format 'f8' is not enforced",
+		"c: f0: warning: the format 'f0' is not enforced", "c: f0: warning: the format 'f1' is not enforced",
+		"c: f0: warning: the format 'f2' is not enforced",
+		"c: f0: warning: the format 'f3' is not enforced", "c: f0: warning: the format 'f4' is not enforced",
+		"c: f0: warning: the format 'f5' is not enforced",
+		"c: f0: warning: the format 'f6' is not enforced", "c: f0: warning: the format 'f7' is not enforced",
+		"c: f0: warning: the format 'f8' is not enforced",
 		"c: f0: warning: the format 'f9' is not enforced; 2 more places differ in their names alone, and 'gateway check -v' lists them",
-		"d: f0: warning: the format 'f' is not enforced", "d: f1: warning: the format 'f' is not enforced", "d: f2: warning: the format 'f' is not enforced",
+		"d: f0: warning: the format 'f' is not enforced", "d: f1: warning: the format 'f' is not enforced",
+		"d: f2: warning: the format 'f' is not enforced",
 		"d: f3: warning: the format 'f' is not enforced",
 		"d: f4: warning: the format 'f' is not enforced; the same is true of 1 more place, which 'gateway check -v' lists",
-		"d: f0: warning: the format 'f0' is not enforced", "d: f0: warning: the format 'f1' is not enforced", "d: f0: warning: the format 'f2' is not enforced",
+		"d: f0: warning: the format 'f0' is not enforced", "d: f0: warning: the format 'f1' is not enforced",
+		"d: f0: warning: the format 'f2' is not enforced",
 		"d: f0: warning: the format 'f3' is not enforced",
 		"d: f0: warning: the format 'f4' is not enforced; 1 more place differs in its names alone, and 'gateway check -v' lists it",
 		"e: f0: note: links are not followed; the same is true of 2 more places, which 'gateway check -v' lists",
-		"e: f0: note: the format 'f0' is not enforced", "e: f0: note: the format 'f1' is not enforced", "e: f0: note: the format 'f2' is not enforced",
+		"e: f0: note: the format 'f0' is not enforced", "e: f0: note: the format 'f1' is not enforced",
+		"e: f0: note: the format 'f2' is not enforced",
 		"e: f0: note: the format 'f3' is not enforced",
 		"e: f0: note: the format 'f4' is not enforced; 2 more places differ in their names alone, and 'gateway check -v' lists them",
 		"b: note: 2 notes on what nearly every document has, such as answers, which are not enforced; 'gateway check -v' lists them",

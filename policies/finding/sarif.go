@@ -59,7 +59,8 @@ const Loader = "policy-file"
 
 func writeSARIF(w io.Writer, found []Finding, checks []Check) error {
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
-	run.Tool.Driver = sarifDriver{Name: "gateway", InformationURI: "https://github.com/admission-gateway/gateway", Rules: []sarifRule{}}
+	run.Tool.Driver = sarifDriver{Name: "gateway", InformationURI: "https://github.com/admission-gateway/gateway",
+		Rules: []sarifRule{}}
 	known := append([]Check{{ID: Loader, Why: "what keeps a policy file from doing what its author means"}}, checks...)
 	for _, f := range found {
 		id := f.Rule
@@ -75,7 +76,8 @@ func writeSARIF(w io.Writer, found []Finding, checks []Check) error {
 		}
 		run.Results = append(run.Results, sarifOf(f, id))
 	}
-	return encode(w, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
+	return encode(w, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0",
+		Runs: []sarifRun{run}})
 }
 
 func sarifOf(f Finding, id string) sarifResult {

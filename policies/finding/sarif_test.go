@@ -22,7 +22,8 @@ func schemaOfSARIF(t *testing.T) gojsonschema.JSONLoader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "pkg", "report", "v210", "sarif", "schema.go"))
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "pkg", "report", "v210", "sarif",
+		"schema.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,13 +42,15 @@ func TestSARIFSchema(t *testing.T) {
 		nil,
 		{
 			{File: "a.yaml", Message: "must be right"},
-			{File: "of team a/100%/ü.yaml", Line: 3, Column: 7, Field: "spec.a", Message: "two\nlines", Severity: finding.Warning, Rule: "LINT-2/acronym"},
+			{File: "of team a/100%/ü.yaml", Line: 3, Column: 7, Field: "spec.a", Message: "two\nlines",
+				Severity: finding.Warning, Rule: "LINT-2/acronym"},
 			{File: "a.yaml", Line: 4, Message: "not enforced", Severity: finding.Note},
 			{File: "a.yaml", Line: 4, Message: "is longer", Severity: finding.Remark, Rule: "LINT-2/acronym"},
 		},
 	} {
 		var out bytes.Buffer
-		if err := finding.Write(&out, finding.SARIF, found, []finding.Check{{ID: "LINT-2/acronym", Why: "names are read by people"}}); err != nil {
+		if err := finding.Write(&out, finding.SARIF, found,
+			[]finding.Check{{ID: "LINT-2/acronym", Why: "names are read by people"}}); err != nil {
 			t.Fatal(err)
 		}
 		result, err := gojsonschema.Validate(schema, gojsonschema.NewBytesLoader(out.Bytes()))

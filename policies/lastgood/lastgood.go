@@ -115,7 +115,8 @@ func (s *Store) Keep(parts []Part) error {
 	if err != nil {
 		return err
 	}
-	c, times := content{Configuration: s.options.Configuration, Folders: make([]folder, len(parts))}, map[string]time.Time{}
+	c, times := content{Configuration: s.options.Configuration, Folders: make([]folder, len(parts))},
+		map[string]time.Time{}
 	for i, p := range parts {
 		c.Folders[i], times[p.Folder] = folderOf(&p, key), p.At
 	}
@@ -134,7 +135,8 @@ func (s *Store) Keep(parts []Part) error {
 func folderOf(p *Part, key []byte) folder {
 	f := folder{Name: p.Folder, At: p.At.UTC().Round(0), Files: make([]kept, len(p.Files.Files))}
 	for i, file := range p.Files.Files {
-		k := kept{Name: file.Name, Role: file.Role, Root: file.Root, IsOutside: file.IsOutside, IsUnused: file.IsUnused, Data: file.Data}
+		k := kept{Name: file.Name, Role: file.Role, Root: file.Root, IsOutside: file.IsOutside, IsUnused: file.IsUnused,
+			Data: file.Data}
 		if hasSecrets(&file) {
 			k.Data, k.Withheld = nil, code(key, file.Data)
 		}
@@ -188,7 +190,8 @@ func (s *Store) Restore(name string, now *source.Source, at time.Time) (*source.
 				return nil, time.Time{}, fmt.Errorf("%s may not be used: %w: %s", s.options.Path, ErrChanged, k.Name)
 			}
 		}
-		files[i] = source.File{Name: k.Name, Data: data, Role: k.Role, Root: k.Root, IsOutside: k.IsOutside, IsUnused: k.IsUnused}
+		files[i] = source.File{Name: k.Name, Data: data, Role: k.Role, Root: k.Root, IsOutside: k.IsOutside,
+			IsUnused: k.IsUnused}
 	}
 	restored := source.Of(files)
 	restored.Dirs = now.Dirs

@@ -55,10 +55,11 @@ func TestRestore(t *testing.T) {
 		after  time.Duration
 		err    error
 	}{
-		"as kept":                {now: files(), after: time.Hour},
-		"older than its age":     {now: files(), after: time.Hour + time.Second, err: ErrOld},
-		"of the future":          {now: files(), after: -time.Hour - time.Second, err: ErrOld},
-		"of other configuration": {now: files(), change: func(_ *testing.T, o *Options) { o.Configuration = "c2" }, err: ErrForeign},
+		"as kept":            {now: files(), after: time.Hour},
+		"older than its age": {now: files(), after: time.Hour + time.Second, err: ErrOld},
+		"of the future":      {now: files(), after: -time.Hour - time.Second, err: ErrOld},
+		"of other configuration": {now: files(), change: func(_ *testing.T, o *Options) { o.Configuration = "c2" },
+			err: ErrForeign},
 		"with another key": {now: files(), err: ErrForged, change: func(t *testing.T, o *Options) {
 			write(t, o.KeyFile, strings.ToUpper(key))
 		}},
@@ -104,7 +105,8 @@ func TestRestore(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || !when.Equal(at) || !reflect.DeepEqual(got.Files, files().Files) || got.Fingerprint() != files().Fingerprint() {
+			if err != nil || !when.Equal(at) || !reflect.DeepEqual(got.Files, files().Files) ||
+				got.Fingerprint() != files().Fingerprint() {
 				t.Errorf("got %+v of %v, %v", got, when, err)
 			}
 		})

@@ -17,8 +17,8 @@ import (
 // sets are the folders of tested policies.
 var sets = []string{"pod-security", "workloads", "hygiene", "teams", "storage", "immutable", "ordinary-apis"}
 
-// TestLibrary: each policy stands in a file of its own, says what it is for, has nothing that 'gateway check' warns of, and a
-// test beside it that reaches each outcome of each rule.
+// TestLibrary: each policy stands in a file of its own, says what it is for, has nothing that 'gateway check' warns of,
+// and a test beside it that reaches each outcome of each rule.
 func TestLibrary(t *testing.T) {
 	count := 0
 	for _, set := range sets {
@@ -31,7 +31,9 @@ func TestLibrary(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if !strings.HasPrefix(string(data), "# ") || strings.Count(string(data), "\nkind: ValidatingAdmissionPolicy\n")+strings.Count(string(data), "\nopenapi: ") != 1 {
+			if !strings.HasPrefix(string(data), "# ") ||
+				strings.Count(string(data), "\nkind: ValidatingAdmissionPolicy\n")+
+					strings.Count(string(data), "\nopenapi: ") != 1 {
 				t.Errorf("%s must begin with a comment, and have one policy", path)
 			}
 			if _, err := os.Stat(strings.TrimSuffix(path, ".yaml") + "_test.yaml"); err != nil {
@@ -52,7 +54,8 @@ func TestLibrary(t *testing.T) {
 	if count < 60 {
 		t.Errorf("the library has only %d policies", count)
 	}
-	s, err := policytest.Run(context.Background(), policytest.Options{Paths: append([]string{"defaulting", "ratelimits"}, sets...)})
+	s, err := policytest.Run(context.Background(),
+		policytest.Options{Paths: append([]string{"defaulting", "ratelimits"}, sets...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +81,8 @@ func TestErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(string(data), "# ") || strings.Count(string(data), "\nkind: ErrorTemplate\n") != 1 || !strings.Contains(string(data), "\n  name: "+strings.TrimSuffix(filepath.Base(name), ".yaml")+"\n") {
+		if !strings.HasPrefix(string(data), "# ") || strings.Count(string(data), "\nkind: ErrorTemplate\n") != 1 ||
+			!strings.Contains(string(data), "\n  name: "+strings.TrimSuffix(filepath.Base(name), ".yaml")+"\n") {
 			t.Errorf("%s must begin with a comment, and have one template of its name", name)
 		}
 		_, found := policies.CompileTimed(source.Read([]string{name}, &source.Progress{}), nil)

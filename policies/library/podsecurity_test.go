@@ -50,14 +50,22 @@ const ofPod = `"metadata":%s,"spec":%s`
 
 var holders = []holder{
 	{"", "Pod", "pods", ofPod, "", func() runtime.Object { return &corev1.Pod{} }},
-	{"", "PodTemplate", "podtemplates", `"template":{` + ofPod + `}`, "template.", func() runtime.Object { return &corev1.PodTemplate{} }},
-	{"", "ReplicationController", "replicationcontrollers", `"spec":{"template":{` + ofPod + `}}`, "spec.template.", func() runtime.Object { return &corev1.ReplicationController{} }},
-	{"apps", "ReplicaSet", "replicasets", `"spec":{"template":{` + ofPod + `}}`, "spec.template.", func() runtime.Object { return &appsv1.ReplicaSet{} }},
-	{"apps", "Deployment", "deployments", `"spec":{"template":{` + ofPod + `}}`, "spec.template.", func() runtime.Object { return &appsv1.Deployment{} }},
-	{"apps", "StatefulSet", "statefulsets", `"spec":{"template":{` + ofPod + `}}`, "spec.template.", func() runtime.Object { return &appsv1.StatefulSet{} }},
-	{"apps", "DaemonSet", "daemonsets", `"spec":{"template":{` + ofPod + `}}`, "spec.template.", func() runtime.Object { return &appsv1.DaemonSet{} }},
-	{"batch", "Job", "jobs", `"spec":{"template":{` + ofPod + `}}`, "spec.template.", func() runtime.Object { return &batchv1.Job{} }},
-	{"batch", "CronJob", "cronjobs", `"spec":{"jobTemplate":{"spec":{"template":{` + ofPod + `}}}}`, "spec.jobTemplate.spec.template.", func() runtime.Object { return &batchv1.CronJob{} }},
+	{"", "PodTemplate", "podtemplates", `"template":{` + ofPod + `}`, "template.",
+		func() runtime.Object { return &corev1.PodTemplate{} }},
+	{"", "ReplicationController", "replicationcontrollers", `"spec":{"template":{` + ofPod + `}}`, "spec.template.",
+		func() runtime.Object { return &corev1.ReplicationController{} }},
+	{"apps", "ReplicaSet", "replicasets", `"spec":{"template":{` + ofPod + `}}`, "spec.template.",
+		func() runtime.Object { return &appsv1.ReplicaSet{} }},
+	{"apps", "Deployment", "deployments", `"spec":{"template":{` + ofPod + `}}`, "spec.template.",
+		func() runtime.Object { return &appsv1.Deployment{} }},
+	{"apps", "StatefulSet", "statefulsets", `"spec":{"template":{` + ofPod + `}}`, "spec.template.",
+		func() runtime.Object { return &appsv1.StatefulSet{} }},
+	{"apps", "DaemonSet", "daemonsets", `"spec":{"template":{` + ofPod + `}}`, "spec.template.",
+		func() runtime.Object { return &appsv1.DaemonSet{} }},
+	{"batch", "Job", "jobs", `"spec":{"template":{` + ofPod + `}}`, "spec.template.",
+		func() runtime.Object { return &batchv1.Job{} }},
+	{"batch", "CronJob", "cronjobs", `"spec":{"jobTemplate":{"spec":{"template":{` + ofPod + `}}}}`,
+		"spec.jobTemplate.spec.template.", func() runtime.Object { return &batchv1.CronJob{} }},
 }
 
 // of is the object of the kind that has a pod.
@@ -80,19 +88,22 @@ func (h *holder) info(verb resource.Verb, subresource string) *resource.Info {
 	if h.group == "" {
 		prefix = "api"
 	}
-	return &resource.Info{Verb: verb, IsResource: true, APIPrefix: prefix, Group: h.group, Version: "v1", Resource: h.resource, Subresource: subresource, Namespace: "default", Name: "p"}
+	return &resource.Info{Verb: verb, IsResource: true, APIPrefix: prefix, Group: h.group, Version: "v1",
+		Resource: h.resource, Subresource: subresource, Namespace: "default", Name: "p"}
 }
 
-// judge returns the fields that a set has something against in an object, each with its policy's message; nil if the set
-// admits it.
-func judge(t *testing.T, set *policies.Set, lookup *admissiontest.Lookup, info *resource.Info, operation admission.Operation, object []byte) (wrong []string) {
+// judge returns the fields that a set has something against in an object, each with its policy's message; nil if the
+// set admits it.
+func judge(t *testing.T, set *policies.Set, lookup *admissiontest.Lookup, info *resource.Info,
+	operation admission.Operation, object []byte) (wrong []string) {
 	t.Helper()
 	d, err := document.Parse(object, document.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Release()
-	a := &admission.Attributes{Info: info, Operation: operation, User: &identity.User{Name: "jane"}, Object: d, Frame: cel.NewFrame(context.Background()), Lookup: lookup}
+	a := &admission.Attributes{Info: info, Operation: operation, User: &identity.User{Name: "jane"}, Object: d,
+		Frame: cel.NewFrame(context.Background()), Lookup: lookup}
 	if operation == admission.Update {
 		a.Old = d
 	}
@@ -115,9 +126,9 @@ func below(path string, wrong []string) (all []string) {
 	return all
 }
 
-// TestPodSecurityStandards: the sets refuse exactly the pods that Kubernetes' own admission of the standards refuses, alone and
-// as the template of each kind that it knows: its recorded pods, and pods that are put together of values that the
-// checks look at. What is wrong with a template has the field of the Pod, below the template.
+// TestPodSecurityStandards: the sets refuse exactly the pods that Kubernetes' own admission of the standards refuses,
+// alone and as the template of each kind that it knows: its recorded pods, and pods that are put together of values
+// that the checks look at. What is wrong with a template has the field of the Pod, below the template.
 func TestPodSecurityStandards(t *testing.T) {
 	checks, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -158,23 +169,31 @@ func TestPodSecurityStandards(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				theirs := policy.AggregateCheckResults(checks.EvaluatePod(api.LevelVersion{Level: level.level, Version: api.LatestVersion()}, metadata, spec))
+				theirs := policy.AggregateCheckResults(
+					checks.EvaluatePod(api.LevelVersion{Level: level.level, Version: api.LatestVersion()}, metadata,
+						spec))
 				wrong := judge(t, level.set, lookup, h.info(resource.VerbCreate, ""), admission.Create, object)
 				counts[fmt.Sprintf("%s %s %v", level.level, h.kind, len(wrong) == 0)]++
 				if (len(wrong) == 0) != theirs.Allowed {
-					t.Errorf("%s: %s: %s: wrong are %q, allowed %v (%s %s)\n%s", name, level.level, h.kind, wrong, theirs.Allowed, theirs.ForbiddenReason(), theirs.ForbiddenDetail(), object)
+					t.Errorf("%s: %s: %s: wrong are %q, allowed %v (%s %s)\n%s", name, level.level, h.kind, wrong,
+						theirs.Allowed, theirs.ForbiddenReason(), theirs.ForbiddenDetail(), object)
 				}
-				if again := judge(t, level.set, lookup, h.info(resource.VerbUpdate, ""), admission.Update, object); !slices.Equal(again, wrong) {
-					t.Errorf("%s: %s: an update of a %s: wrong are %q, of a new one %q", name, level.level, h.kind, again, wrong)
+				if again := judge(t, level.set, lookup, h.info(resource.VerbUpdate, ""), admission.Update,
+					object); !slices.Equal(again, wrong) {
+					t.Errorf("%s: %s: an update of a %s: wrong are %q, of a new one %q", name, level.level, h.kind,
+						again, wrong)
 				}
 				if h.path == "" {
 					ofPod = wrong
-					if again := judge(t, level.set, lookup, h.info(resource.VerbUpdate, "ephemeralcontainers"), admission.Update, object); !slices.Equal(again, wrong) {
-						t.Errorf("%s: %s: with ephemeral containers: wrong are %q, of a new Pod %q", name, level.level, again, wrong)
+					if again := judge(t, level.set, lookup, h.info(resource.VerbUpdate, "ephemeralcontainers"),
+						admission.Update, object); !slices.Equal(again, wrong) {
+						t.Errorf("%s: %s: with ephemeral containers: wrong are %q, of a new Pod %q", name, level.level,
+							again, wrong)
 					}
 				}
 				if !slices.Equal(below(h.path, ofPod), wrong) {
-					t.Errorf("%s: %s: of a %s wrong are\n%q\nof the pod\n%q\n%s", name, level.level, h.kind, wrong, ofPod, object)
+					t.Errorf("%s: %s: of a %s wrong are\n%q\nof the pod\n%q\n%s", name, level.level, h.kind, wrong,
+						ofPod, object)
 				}
 			}
 		}
@@ -231,32 +250,48 @@ func recordedPods(t *testing.T) map[string][]byte {
 // settings are the values that the checks look at, by the place that they stand at: whole, of pods and of containers.
 var (
 	podSettings = []string{
-		`"hostNetwork":true`, `"hostPID":true`, `"hostIPC":true`, `"hostNetwork":false`, `"hostUsers":false`, `"hostUsers":true`,
-		`"volumes":[{"name":"a","hostPath":{"path":"/"}}]`, `"volumes":[{"name":"a","emptyDir":{}},{"name":"b","secret":{}}]`, `"volumes":[{"name":"a","nfs":{"server":"s","path":"/"}}]`,
+		`"hostNetwork":true`, `"hostPID":true`, `"hostIPC":true`, `"hostNetwork":false`, `"hostUsers":false`,
+		`"hostUsers":true`,
+		`"volumes":[{"name":"a","hostPath":{"path":"/"}}]`,
+		`"volumes":[{"name":"a","emptyDir":{}},{"name":"b","secret":{}}]`,
+		`"volumes":[{"name":"a","nfs":{"server":"s","path":"/"}}]`,
 		`"volumes":[{"name":"a","image":{}},{"name":"b","csi":{"driver":"d"}},{"name":"c","downwardAPI":{}},{"name":"d","projected":{"sources":[]}},{"name":"e","ephemeral":{}}]`,
 	}
 	securityOfPods = []string{
-		`"runAsNonRoot":true`, `"runAsNonRoot":false`, `"runAsUser":0`, `"runAsUser":1000`, `"seccompProfile":{"type":"RuntimeDefault"}`, `"seccompProfile":{"type":"Unconfined"}`,
-		`"seLinuxOptions":{"type":"container_t"}`, `"seLinuxOptions":{"type":"spc_t"}`, `"seLinuxOptions":{"user":"u"}`, `"seLinuxOptions":{"role":""}`, `"windowsOptions":{"hostProcess":true}`,
-		`"windowsOptions":{"hostProcess":false}`, `"appArmorProfile":{"type":"Unconfined"}`, `"appArmorProfile":{"type":"Localhost"}`, `"sysctls":[{"name":"net.ipv4.tcp_rmem","value":"1"}]`,
+		`"runAsNonRoot":true`, `"runAsNonRoot":false`, `"runAsUser":0`, `"runAsUser":1000`,
+		`"seccompProfile":{"type":"RuntimeDefault"}`, `"seccompProfile":{"type":"Unconfined"}`,
+		`"seLinuxOptions":{"type":"container_t"}`, `"seLinuxOptions":{"type":"spc_t"}`, `"seLinuxOptions":{"user":"u"}`,
+		`"seLinuxOptions":{"role":""}`, `"windowsOptions":{"hostProcess":true}`,
+		`"windowsOptions":{"hostProcess":false}`, `"appArmorProfile":{"type":"Unconfined"}`,
+		`"appArmorProfile":{"type":"Localhost"}`, `"sysctls":[{"name":"net.ipv4.tcp_rmem","value":"1"}]`,
 		`"sysctls":[{"name":"kernel.msgmax","value":"1"}]`, `"sysctls":[]`,
 	}
 	securityOfContainers = []string{
-		`"privileged":true`, `"privileged":false`, `"allowPrivilegeEscalation":false`, `"allowPrivilegeEscalation":true`, `"runAsNonRoot":true`, `"runAsNonRoot":false`, `"runAsUser":0`,
-		`"capabilities":{"drop":["ALL"]}`, `"capabilities":{"drop":["ALL"],"add":["NET_BIND_SERVICE"]}`, `"capabilities":{"add":["CHOWN"]}`, `"capabilities":{"add":["NET_RAW"],"drop":["ALL"]}`,
-		`"seccompProfile":{"type":"Localhost"}`, `"seccompProfile":{"type":"Unconfined"}`, `"procMount":"Unmasked"`, `"procMount":"Default"`, `"seLinuxOptions":{"type":"container_init_t"}`,
-		`"seLinuxOptions":{"type":"","level":"s0"}`, `"seLinuxOptions":{"role":"r"}`, `"windowsOptions":{"hostProcess":true}`, `"appArmorProfile":{"type":"RuntimeDefault"}`, `"appArmorProfile":{"type":"Other"}`,
+		`"privileged":true`, `"privileged":false`, `"allowPrivilegeEscalation":false`,
+		`"allowPrivilegeEscalation":true`, `"runAsNonRoot":true`, `"runAsNonRoot":false`, `"runAsUser":0`,
+		`"capabilities":{"drop":["ALL"]}`, `"capabilities":{"drop":["ALL"],"add":["NET_BIND_SERVICE"]}`,
+		`"capabilities":{"add":["CHOWN"]}`, `"capabilities":{"add":["NET_RAW"],"drop":["ALL"]}`,
+		`"seccompProfile":{"type":"Localhost"}`, `"seccompProfile":{"type":"Unconfined"}`, `"procMount":"Unmasked"`,
+		`"procMount":"Default"`, `"seLinuxOptions":{"type":"container_init_t"}`,
+		`"seLinuxOptions":{"type":"","level":"s0"}`, `"seLinuxOptions":{"role":"r"}`,
+		`"windowsOptions":{"hostProcess":true}`, `"appArmorProfile":{"type":"RuntimeDefault"}`,
+		`"appArmorProfile":{"type":"Other"}`,
 	}
 	containerSettings = []string{
-		`"ports":[{"containerPort":80,"hostPort":80}]`, `"ports":[{"containerPort":80,"hostPort":0}]`, `"livenessProbe":{"httpGet":{"port":1,"host":"h"}}`, `"readinessProbe":{"tcpSocket":{"port":1,"host":"h"}}`,
-		`"startupProbe":{"httpGet":{"port":1}}`, `"lifecycle":{"preStop":{"httpGet":{"port":1,"host":"h"}}}`, `"lifecycle":{"postStart":{"tcpSocket":{"port":1}}}`,
+		`"ports":[{"containerPort":80,"hostPort":80}]`, `"ports":[{"containerPort":80,"hostPort":0}]`,
+		`"livenessProbe":{"httpGet":{"port":1,"host":"h"}}`, `"readinessProbe":{"tcpSocket":{"port":1,"host":"h"}}`,
+		`"startupProbe":{"httpGet":{"port":1}}`, `"lifecycle":{"preStop":{"httpGet":{"port":1,"host":"h"}}}`,
+		`"lifecycle":{"postStart":{"tcpSocket":{"port":1}}}`,
 	}
 	annotations = []string{
-		`"container.apparmor.security.beta.kubernetes.io/a":"unconfined"`, `"container.apparmor.security.beta.kubernetes.io/a":"runtime/default"`, `"container.apparmor.security.beta.kubernetes.io/b":""`,
+		`"container.apparmor.security.beta.kubernetes.io/a":"unconfined"`,
+		`"container.apparmor.security.beta.kubernetes.io/a":"runtime/default"`,
+		`"container.apparmor.security.beta.kubernetes.io/b":""`,
 		`"container.apparmor.security.beta.kubernetes.io/b":"localhost/x"`, `"other":"unconfined"`,
 	}
 	// restrictedContainer keeps to the stricter standard, so that other values decide.
-	restrictedContainer = []string{`"allowPrivilegeEscalation":false`, `"capabilities":{"drop":["ALL"]}`, `"seccompProfile":{"type":"RuntimeDefault"}`, `"runAsNonRoot":true`}
+	restrictedContainer = []string{`"allowPrivilegeEscalation":false`, `"capabilities":{"drop":["ALL"]}`,
+		`"seccompProfile":{"type":"RuntimeDefault"}`, `"runAsNonRoot":true`}
 )
 
 // members returns the text of an object with up to so many of some members, each name once.

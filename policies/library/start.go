@@ -23,8 +23,8 @@ var (
 	forOrdinary   = []string{"ordinary-apis", "ratelimits/per-user.yaml"}
 )
 
-// Files returns the files of a start by their paths: policies, their tests, a workflow that runs them, and a configuration with
-// which they can be served.
+// Files returns the files of a start by their paths: policies, their tests, a workflow that runs them, and a
+// configuration with which they can be served.
 func (s Start) Files() (map[string][]byte, error) {
 	all := map[string][]byte{}
 	// Configurations are no YAML files in the library, because a check of the library would take them for policies.
@@ -45,7 +45,8 @@ func (s Start) Files() (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	for from, to := range map[string]string{"start/workflow.txt": ".github/workflows/policies.yml", "start/README.md": "README.md", configuration: "gateway.yaml"} {
+	for from, to := range map[string]string{"start/workflow.txt": ".github/workflows/policies.yml",
+		"start/README.md": "README.md", configuration: "gateway.yaml"} {
 		data, err := files.ReadFile(from)
 		if err != nil {
 			return nil, err

@@ -18,12 +18,13 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestStart: what a team begins with in front of an API server refuses a pod that has its host in its hands, in each kind that
-// has one, or warns of it; and its tests pass.
+// TestStart: what a team begins with in front of an API server refuses a pod that has its host in its hands, in each
+// kind that has one, or warns of it; and its tests pass.
 func TestStart(t *testing.T) {
 	const pod = `{"metadata":{"name":"p"},"spec":{"hostPID":true,"hostNetwork":true,"volumes":[{"name":"a","hostPath":{"path":"/"}}],
 		"containers":[{"name":"a","image":"a","securityContext":{"privileged":true}}]}}`
-	fields := []string{"spec.hostPID", "spec.hostNetwork", "spec.volumes[0].hostPath", "spec.containers[0].securityContext.privileged", "spec.containers[0].image"}
+	fields := []string{"spec.hostPID", "spec.hostNetwork", "spec.volumes[0].hostPath",
+		"spec.containers[0].securityContext.privileged", "spec.containers[0].image"}
 	lookup := &admissiontest.Lookup{}
 	lookup.Add("{apiVersion: v1, kind: ConfigMap, metadata: {name: registries, namespace: platform}, data: {ours: registry.example.com/}}")
 	for _, warns := range []bool{false, true} {
@@ -40,10 +41,12 @@ func TestStart(t *testing.T) {
 		for i := range holders {
 			h := &holders[i]
 			object := h.of([]byte(pod))
-			wrong := strings.Join(judge(t, set, lookup, h.info(resource.VerbCreate, ""), admission.Create, object), "\n")
+			wrong := strings.Join(judge(t, set, lookup, h.info(resource.VerbCreate, ""), admission.Create, object),
+				"\n")
 			for _, kind := range []string{`""`, `"Pod"`} { // which the client says
 				disguised := strings.Replace(string(object), strconv.Quote(h.kind), kind, 1)
-				if again := strings.Join(judge(t, set, lookup, h.info(resource.VerbCreate, ""), admission.Create, []byte(disguised)), "\n"); again != wrong {
+				if again := strings.Join(judge(t, set, lookup, h.info(resource.VerbCreate, ""), admission.Create,
+					[]byte(disguised)), "\n"); again != wrong {
 					t.Errorf("a %s that says to be a %s: wrong is\n%s\nand of itself\n%s", h.kind, kind, again, wrong)
 				}
 			}
@@ -71,10 +74,11 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestMetadataOfTemplates: what the policies about metadata refuse in a Pod they refuse in the template that Pods are made of
-// too, in each kind that has one, with the field there. They ask the same of the Jobs that a CronJob makes.
+// TestMetadataOfTemplates: what the policies about metadata refuse in a Pod they refuse in the template that Pods are
+// made of too, in each kind that has one, with the field there. They ask the same of the Jobs that a CronJob makes.
 func TestMetadataOfTemplates(t *testing.T) {
-	set := policiestest.LoadFiles(t, "hygiene/reserved-labels.yaml", "hygiene/finalizers.yaml", "teams/team-label.yaml", "teams/team-of-namespace.yaml")
+	set := policiestest.LoadFiles(t, "hygiene/reserved-labels.yaml", "hygiene/finalizers.yaml", "teams/team-label.yaml",
+		"teams/team-of-namespace.yaml")
 	lookup := &admissiontest.Lookup{}
 	lookup.Add("{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {team: shop}}}")
 	for _, c := range []struct {

@@ -25,14 +25,16 @@ var (
 	newRule        = &rule{"BREAK/rule", "A new rule refuses objects that the old version took; the update of a stored one is refused if it touches them.", "Validation", finding.Warning}
 )
 
-var breaks = []*rule{goneDefinition, otherNames, goneField, otherType, newlyRequired, narrower, otherDefault, otherList, newRule}
+var breaks = []*rule{goneDefinition, otherNames, goneField, otherType, newlyRequired, narrower, otherDefault, otherList,
+	newRule}
 
 // Against returns what the definitions in new files break of the ones in old files.
 func Against(old, now []source.File) []finding.Finding {
 	l := &linter{}
 	after := definitionsIn(now)
 	for _, before := range definitionsIn(old) {
-		i := slices.IndexFunc(after, func(d *definition) bool { return d.name == before.name && d.isCRD == before.isCRD })
+		i := slices.IndexFunc(after,
+			func(d *definition) bool { return d.name == before.name && d.isCRD == before.isCRD })
 		if i < 0 && !before.isCRD && len(after) == 1 {
 			i = 0 // a document of another name
 		}
@@ -51,7 +53,8 @@ func Against(old, now []source.File) []finding.Finding {
 func (l *linter) compare(before, after *definition) {
 	old, now := before.from.Document().Root(), after.from.Document().Root()
 	if before.isCRD {
-		for _, path := range [][]string{{"spec", "group"}, {"spec", "scope"}, {"spec", "names", "kind"}, {"spec", "names", "plural"}} {
+		for _, path := range [][]string{{"spec", "group"}, {"spec", "scope"}, {"spec", "names", "kind"},
+			{"spec", "names", "plural"}} {
 			was, is := textOf(in(old, path...)), textOf(in(now, path...))
 			if was != is {
 				l.found(otherNames, in(now, path...).Path(), "must stay '%s', not become '%s'", was, is)
@@ -124,7 +127,8 @@ func (l *linter) comparePath(old, now document.Node) {
 		for p := in(is, "parameters").First(); p.Valid(); p = p.Next() {
 			required := in(p, "required")
 			if required.Valid() && required.Bool() && !hasParameter(o, p) {
-				l.found(newlyRequired, p.Path(), "must not be required: clients do not send the parameter '%s' yet", textOf(in(p, "name")))
+				l.found(newlyRequired, p.Path(), "must not be required: clients do not send the parameter '%s' yet",
+					textOf(in(p, "name")))
 			}
 		}
 	}
@@ -132,7 +136,8 @@ func (l *linter) comparePath(old, now document.Node) {
 
 func hasParameter(operation, parameter document.Node) bool {
 	for p := in(operation, "parameters").First(); p.Valid(); p = p.Next() {
-		if textOf(in(p, "name")) == textOf(in(parameter, "name")) && textOf(in(p, "in")) == textOf(in(parameter, "in")) {
+		if textOf(in(p, "name")) == textOf(in(parameter, "name")) &&
+			textOf(in(p, "in")) == textOf(in(parameter, "in")) {
 			required := in(p, "required")
 			return required.Valid() && required.Bool()
 		}
@@ -153,11 +158,13 @@ func (l *linter) compareSchemas(old, now *node) {
 		}
 	}
 	l.compareEnums(old, now)
-	if was, is := in(old.at, "default"), in(now.at, "default"); was.Valid() && (!is.Valid() || string(was.AppendRaw(nil)) != string(is.AppendRaw(nil))) {
+	if was, is := in(old.at, "default"), in(now.at, "default"); was.Valid() &&
+		(!is.Valid() || string(was.AppendRaw(nil)) != string(is.AppendRaw(nil))) {
 		l.found(otherDefault, now.path, "must keep the default %s", was.AppendRaw(nil))
 	}
 	for _, keyword := range []string{"x-kubernetes-list-type", "x-kubernetes-list-map-keys"} {
-		if was, is := in(old.at, keyword), in(now.at, keyword); was.Valid() && (!is.Valid() || string(was.AppendRaw(nil)) != string(is.AppendRaw(nil))) {
+		if was, is := in(old.at, keyword), in(now.at, keyword); was.Valid() &&
+			(!is.Valid() || string(was.AppendRaw(nil)) != string(is.AppendRaw(nil))) {
 			l.found(otherList, now.path, "must keep `%s`, which is %s", keyword, was.AppendRaw(nil))
 		}
 	}
@@ -204,7 +211,8 @@ func (l *linter) compareMembers(old, now *node) {
 
 // compareBounds compares the keywords that hold limits.
 func (l *linter) compareBounds(old, now *node) {
-	for i, keyword := range []string{"minimum", "minLength", "minItems", "minProperties", "maximum", "maxLength", "maxItems", "maxProperties"} {
+	for i, keyword := range []string{"minimum", "minLength", "minItems", "minProperties", "maximum", "maxLength",
+		"maxItems", "maxProperties"} {
 		is, has := number(in(now.at, keyword))
 		was, had := number(in(old.at, keyword))
 		if !has || had && (i < 4 && is <= was || i >= 4 && is >= was) {

@@ -37,8 +37,8 @@ func ReadExceptions(name string, data []byte) ([]Exception, error) {
 	return file.Exceptions, nil
 }
 
-// Except takes out the findings that exceptions let pass. An exception that lets nothing pass is a finding itself: what it
-// was for is mended.
+// Except takes out the findings that exceptions let pass. An exception that lets nothing pass is a finding itself: what
+// it was for is mended.
 func Except(found []finding.Finding, exceptions []Exception, file string) (left []finding.Finding) {
 	used := make([]bool, len(exceptions))
 	for _, f := range found {
@@ -54,7 +54,8 @@ func Except(found []finding.Finding, exceptions []Exception, file string) (left 
 	}
 	for i, e := range exceptions {
 		if !used[i] {
-			left = append(left, finding.Finding{File: file, Field: fmt.Sprintf("exceptions[%d]", i), Severity: finding.Warning, Rule: "exception",
+			left = append(left, finding.Finding{File: file, Field: fmt.Sprintf("exceptions[%d]", i),
+				Severity: finding.Warning, Rule: "exception",
 				Message: fmt.Sprintf("lets nothing pass: no finding of '%s' is left there", e.Rule)})
 		}
 	}
@@ -63,7 +64,9 @@ func Except(found []finding.Finding, exceptions []Exception, file string) (left 
 
 func (e *Exception) matches(f finding.Finding) bool {
 	family, _, _ := strings.Cut(f.Rule, "/")
-	return (e.Rule == f.Rule || e.Rule == family) && (e.File == "" || fits(e.File, f.File) || fits(e.File, path.Base(f.File))) && (e.Field == "" || fits(e.Field, f.Field))
+	return (e.Rule == f.Rule || e.Rule == family) &&
+		(e.File == "" || fits(e.File, f.File) || fits(e.File, path.Base(f.File))) &&
+		(e.Field == "" || fits(e.Field, f.Field))
 }
 
 // fits reports whether a text fits a pattern, in which * stands for any letters.

@@ -25,7 +25,10 @@ func Fix(f source.File, found []finding.Finding) (data []byte, fixed int) {
 		return cmp.Or(b.Line-a.Line, cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.File, b.File))
 	})
 	// What stands behind an alias is found once for each place that it is read at, and mended once.
-	about = slices.CompactFunc(about, func(a, b finding.Finding) bool { return a.Line == b.Line && a.Rule == b.Rule && a.File == b.File })
+	about = slices.CompactFunc(about, func(a, b finding.Finding) bool {
+		return a.Line == b.Line && a.Rule == b.Rule &&
+			a.File == b.File
+	})
 	for _, one := range about {
 		if one.File != f.Name || one.Line < 1 || one.Line > len(lines) {
 			continue
@@ -58,8 +61,10 @@ func replaceMessage(lines []string, at int) bool {
 		return false
 	}
 	value := message.Content[0]
-	isInLine := value.Kind == yaml.ScalarNode && value.Style&(yaml.LiteralStyle|yaml.FoldedStyle|yaml.TaggedStyle) == 0 &&
-		value.Anchor == "" && value.LineComment == "" && !strings.HasSuffix(value.Value, "}") && !strings.HasSuffix(value.Value, ",")
+	isInLine := value.Kind == yaml.ScalarNode &&
+		value.Style&(yaml.LiteralStyle|yaml.FoldedStyle|yaml.TaggedStyle) == 0 &&
+		value.Anchor == "" && value.LineComment == "" && !strings.HasSuffix(value.Value, "}") &&
+		!strings.HasSuffix(value.Value, ",")
 	if !isInLine {
 		return false
 	}
@@ -108,7 +113,8 @@ func typeList(lines []string, at int) ([]string, bool) {
 
 // isOwn reports whether no line before is less deep: what follows is of the same mapping.
 func isOwn(before []string, indent int) bool {
-	return !slices.ContainsFunc(before, func(l string) bool { return strings.TrimSpace(l) != "" && indentOf(l) < indent })
+	return !slices.ContainsFunc(before,
+		func(l string) bool { return strings.TrimSpace(l) != "" && indentOf(l) < indent })
 }
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }

@@ -36,8 +36,8 @@ func Checks() []finding.Check {
 	return all
 }
 
-// Gathered returns one finding of each rule for a file that describes an ordinary API, in place of one for each field: such an
-// API has conventions of its own, and what it does otherwise it does throughout.
+// Gathered returns one finding of each rule for a file that describes an ordinary API, in place of one for each field:
+// such an API has conventions of its own, and what it does otherwise it does throughout.
 func Gathered(found []finding.Finding) []finding.Finding {
 	type group struct{ file, rule string }
 	first, more := map[group]int{}, map[group]int{}

@@ -141,7 +141,8 @@ func TestDefinitions(t *testing.T) {
 		{"name: widgets.example.com", "name: widgets.example.com, labels: {CamelCase: a}", "LINT-10/key"},
 		{"name: widgets.example.com", "name: widgets.example.com, labels: {kubernetes.io/mine: a}", "LINT-10/key"},
 		{"name: widgets.example.com", "name: widgets.example.com, labels: {example.com/my-key: a}", ""},
-		{"name: widgets.example.com", "name: widgets.example.com, labels: {gateway.networking.k8s.io/policy: Direct}", ""},
+		{"name: widgets.example.com", "name: widgets.example.com, labels: {gateway.networking.k8s.io/policy: Direct}",
+			""},
 		{"name: widgets.example.com", "name: widgets.example.com, annotations: {example.com/: a}", "LINT-10/key"},
 		{"scope: Namespaced", "scope: Cluster", ""},
 	} {
@@ -171,8 +172,10 @@ func TestAgainst(t *testing.T) {
 		{"a: {type: string, enum: [A, B]}", "a: {type: string, enum: [A]}", "BREAK/narrower"},
 		{"a: {type: string, default: x}", "a: {type: string, default: y}", "BREAK/default"},
 		{"a: {type: string}", "a: {type: string, pattern: b}", "BREAK/narrower"},
-		{"a: {type: object, properties: {b: {type: string}}}", "a: {type: object, required: [b], properties: {b: {type: string}}}", "BREAK/required"},
-		{"a: {type: array, x-kubernetes-list-type: set, items: {type: string}}", "a: {type: array, x-kubernetes-list-type: atomic, items: {type: string}}", "BREAK/list-type"},
+		{"a: {type: object, properties: {b: {type: string}}}",
+			"a: {type: object, required: [b], properties: {b: {type: string}}}", "BREAK/required"},
+		{"a: {type: array, x-kubernetes-list-type: set, items: {type: string}}",
+			"a: {type: array, x-kubernetes-list-type: atomic, items: {type: string}}", "BREAK/list-type"},
 		{"a: {type: array, x-kubernetes-list-type: set, items: {type: string}}", "a: {type: array, x-kubernetes-list-type: set, items: {type: string, maxLength: 3}}", "BREAK/narrower"},
 		{"a: {type: string}", "a: {type: string, x-kubernetes-validations: [{rule: 'self != \"\"'}]}", "BREAK/rule"},
 	} {
@@ -247,10 +250,10 @@ func TestFixMessages(t *testing.T) {
 	}
 }
 
-// TestSuites: the counts of each rule over the definitions of well-known projects and over well-known documents change only with
-// the rules. Each kind of finding in them was read, and is true. Behind the counts of documents stands how many findings are
-// left where each document has one for each rule. Nothing is said of Gateway API's names and labels, which Kubernetes' reviewers
-// of APIs have agreed to.
+// TestSuites: the counts of each rule over the definitions of well-known projects and over well-known documents change
+// only with the rules. Each kind of finding in them was read, and is true. Behind the counts of documents stands how
+// many findings are left where each document has one for each rule. Nothing is said of Gateway API's names and labels,
+// which Kubernetes' reviewers of APIs have agreed to.
 func TestSuites(t *testing.T) {
 	dir := os.Getenv("SUITES_DIR")
 	if dir == "" {
@@ -268,7 +271,9 @@ func TestSuites(t *testing.T) {
 		each, gathered := countsOf(found), countsOf(Gathered(found))
 		total += len(files)
 		for _, f := range found {
-			if suite == "gateway-api" && (strings.HasPrefix(f.Rule, "LINT-1/") || strings.HasPrefix(f.Rule, "LINT-2/") || strings.HasPrefix(f.Rule, "LINT-10/")) {
+			if suite == "gateway-api" &&
+				(strings.HasPrefix(f.Rule, "LINT-1/") || strings.HasPrefix(f.Rule, "LINT-2/") ||
+					strings.HasPrefix(f.Rule, "LINT-10/")) {
 				t.Error(f)
 			}
 		}
@@ -420,8 +425,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestFixOfItems: --fix leaves a list alone whose type it does not find, and does not take the type of the list around it for
-// that.
+// TestFixOfItems: --fix leaves a list alone whose type it does not find, and does not take the type of the list around
+// it for that.
 func TestFixOfItems(t *testing.T) {
 	files := crd(`
 outer:

@@ -24,7 +24,8 @@ func (l *linter) names() {
 		l.kind(in(root, "spec", "names", "kind"))
 		if n := in(root, "spec", "names", "plural"); n.Valid() && !plural.MatchString(textOf(n)) {
 			l.found(resourceNames, n.Path(), "must be lower case and plural, not '%s'", textOf(n))
-		} else if n.Valid() && textOf(n) == strings.ToLower(textOf(in(root, "spec", "names", "kind"))) && !strings.HasSuffix(textOf(n), "s") {
+		} else if n.Valid() && textOf(n) == strings.ToLower(textOf(in(root, "spec", "names", "kind"))) &&
+			!strings.HasSuffix(textOf(n), "s") {
 			l.found(resourceNames, n.Path(), "must be plural, not '%s'", textOf(n))
 		}
 		if n := in(root, "spec", "group"); n.Valid() && len(validation.IsDNS1123Subdomain(textOf(n))) > 0 {
@@ -72,7 +73,8 @@ func (l *linter) key(n document.Node) {
 	}
 	group := textOf(in(l.definition.from.Document().Root(), "spec", "group"))
 	isReserved := isPrefixed && (isBelow(prefix, "kubernetes.io") || isBelow(prefix, "k8s.io"))
-	isTheirs := prefix == "app.kubernetes.io" || isBelow(group, "k8s.io") || isBelow(group, "kubernetes.io") || isBelow(group, "x-k8s.io")
+	isTheirs := prefix == "app.kubernetes.io" || isBelow(group, "k8s.io") || isBelow(group, "kubernetes.io") ||
+		isBelow(group, "x-k8s.io")
 	switch {
 	case name == "":
 		l.found(keyForms, n.Path(), "must have a name behind the prefix '%s'", prefix)
@@ -91,7 +93,8 @@ func wordsOf(name string) (words []string) {
 	start := 0
 	for i := 1; i < len(runes); i++ {
 		isUpper, wasUpper := unicode.IsUpper(runes[i]), unicode.IsUpper(runes[i-1])
-		ends := isUpper && !wasUpper || isUpper && wasUpper && i+1 < len(runes) && unicode.IsLower(runes[i+1]) && !isPluralAt(runes, i+1)
+		ends := isUpper && !wasUpper || isUpper && wasUpper && i+1 < len(runes) && unicode.IsLower(runes[i+1]) &&
+			!isPluralAt(runes, i+1)
 		if ends {
 			words = append(words, string(runes[start:i]))
 			start = i
@@ -107,29 +110,37 @@ func isPluralAt(runes []rune, i int) bool {
 
 // knownAcronyms are acronyms that are extremely commonly known.
 var knownAcronyms = map[string]bool{
-	"api": true, "cidr": true, "cpu": true, "dns": true, "grpc": true, "html": true, "http": true, "https": true, "id": true, "ip": true, "json": true,
-	"oidc": true, "pem": true, "sql": true, "ssh": true, "ssl": true, "tcp": true, "tls": true, "ttl": true, "udp": true, "uid": true, "uri": true,
-	"url": true, "uuid": true, "vpc": true, "xml": true, "yaml": true, "iam": true, "sni": true, "csr": true, "crl": true, "acme": true,
+	"api": true, "cidr": true, "cpu": true, "dns": true, "grpc": true, "html": true, "http": true, "https": true,
+	"id": true, "ip": true, "json": true,
+	"oidc": true, "pem": true, "sql": true, "ssh": true, "ssl": true, "tcp": true, "tls": true, "ttl": true,
+	"udp": true, "uid": true, "uri": true,
+	"url": true, "uuid": true, "vpc": true, "xml": true, "yaml": true, "iam": true, "sni": true, "csr": true,
+	"crl": true, "acme": true,
 }
 
 // verbs begin names that command; the ones that are nouns as well are left out.
 var verbs = map[string]bool{
-	"add": true, "apply": true, "create": true, "delete": true, "ensure": true, "generate": true, "get": true, "make": true, "put": true,
+	"add": true, "apply": true, "create": true, "delete": true, "ensure": true, "generate": true, "get": true,
+	"make": true, "put": true,
 	"remove": true, "send": true, "set": true, "update": true,
 }
 
 // heads end names that begin with a verb and are no commands: an updateStrategy is a strategy.
 var heads = map[string]bool{
-	"behavior": true, "config": true, "configuration": true, "count": true, "delay": true, "interval": true, "limit": true, "limits": true, "method": true,
-	"mode": true, "option": true, "options": true, "period": true, "policies": true, "policy": true, "rate": true, "revision": true, "rule": true, "rules": true,
-	"seconds": true, "settings": true, "size": true, "state": true, "status": true, "strategies": true, "strategy": true, "time": true, "timeout": true,
+	"behavior": true, "config": true, "configuration": true, "count": true, "delay": true, "interval": true,
+	"limit": true, "limits": true, "method": true,
+	"mode": true, "option": true, "options": true, "period": true, "policies": true, "policy": true, "rate": true,
+	"revision": true, "rule": true, "rules": true,
+	"seconds": true, "settings": true, "size": true, "state": true, "status": true, "strategies": true,
+	"strategy": true, "time": true, "timeout": true,
 	"type": true, "window": true,
 }
 
 // isCommand reports whether a name says what is to be done.
 func isCommand(name string, words []string) bool {
 	isAddOn := words[0] == "add" && len(words) > 1 && strings.HasPrefix(words[1], "On")
-	return len(words) > 1 && verbs[words[0]] && !heads[strings.ToLower(words[len(words)-1])] && !isAddOn && name != "generateName"
+	return len(words) > 1 && verbs[words[0]] && !heads[strings.ToLower(words[len(words)-1])] && !isAddOn &&
+		name != "generateName"
 }
 
 // shortForms are words that are known by their short form, in lower case. External auth may be both authentication and
@@ -137,14 +148,18 @@ func isCommand(name string, words []string) bool {
 var shortForms = []string{"oauth", "basicauth", "externalauth", "emptydir"}
 
 func hasTerm(name string) bool {
-	return slices.ContainsFunc(shortForms, func(term string) bool { return strings.Contains(strings.ToLower(name), term) })
+	return slices.ContainsFunc(shortForms,
+		func(term string) bool { return strings.Contains(strings.ToLower(name), term) })
 }
 
 // shorts are abbreviations, and what they stand for.
 var shorts = map[string]string{
-	"addr": "address", "auth": "authentication or authorization", "cfg": "configuration", "cnt": "count", "ctx": "context", "desc": "description",
-	"dest": "destination", "dir": "directory", "img": "image", "msg": "message", "mgr": "manager", "num": "number", "pwd": "password", "qty": "quantity", "repo": "repository", "req": "request", "resp": "response", "srv": "server",
-	"svc": "service", "tmp": "temporary", "val": "value", "vol": "volume", "sec": "second", "secs": "seconds", "ms": "milliseconds",
+	"addr": "address", "auth": "authentication or authorization", "cfg": "configuration", "cnt": "count",
+	"ctx": "context", "desc": "description",
+	"dest": "destination", "dir": "directory", "img": "image", "msg": "message", "mgr": "manager", "num": "number",
+	"pwd": "password", "qty": "quantity", "repo": "repository", "req": "request", "resp": "response", "srv": "server",
+	"svc": "service", "tmp": "temporary", "val": "value", "vol": "volume", "sec": "second", "secs": "seconds",
+	"ms": "milliseconds",
 }
 
 // name checks the name of a member (LINT-2).

@@ -122,8 +122,8 @@ func (r *refiner) expression(f finding.Finding) []finding.Finding {
 	return all
 }
 
-// aim moves a place in a row of an expression from the bracket of a call, or the dot before a field, to the name that is
-// wrong.
+// aim moves a place in a row of an expression from the bracket of a call, or the dot before a field, to the name that
+// is wrong.
 func aim(problem, row string, at int) int {
 	problem = strings.TrimPrefix(problem, failing.FindString(problem))
 	m := undeclared.FindStringSubmatch(problem)
@@ -143,7 +143,8 @@ func aim(problem, row string, at int) int {
 	return at
 }
 
-// place finds a letter of an expression in its file: the row of the expression is looked for from the line of the field on.
+// place finds a letter of an expression in its file: the row of the expression is looked for from the line of the field
+// on.
 func (r *refiner) place(f finding.Finding, text string, row, at int) (line, column int, excerpt string) {
 	needle := strings.TrimRight(text, " ")
 	// A row of a block stands in a line of its own, below the key unless the expression begins in its line.
@@ -211,4 +212,5 @@ func unavailable(name, path string) string {
 }
 
 // variables are the names that expressions may read.
-var variables = []string{"object", "oldObject", "self", "oldSelf", "request", "params", "namespaceObject", "variables", "authorizer", "state", "http"}
+var variables = []string{"object", "oldObject", "self", "oldSelf", "request", "params", "namespaceObject", "variables",
+	"authorizer", "state", "http"}

@@ -11,7 +11,8 @@ import (
 
 // schema checks a schema and the schemas in it.
 func (l *linter) schema(s *node) {
-	isMeta := s.parent != nil && s.parent.parent == nil && s.parent.part != items && slices.Contains([]string{"apiVersion", "kind", "metadata"}, s.name)
+	isMeta := s.parent != nil && s.parent.parent == nil && s.parent.part != items &&
+		slices.Contains([]string{"apiVersion", "kind", "metadata"}, s.name)
 	if isMeta {
 		return // of Kubernetes' own form
 	}
@@ -43,7 +44,8 @@ func (l *linter) primitive(s *node) {
 		l.found(booleanFields, s.path, "may be better as a string with named alternatives")
 	case "integer":
 		if strings.HasPrefix(textOf(in(s.at, "format")), "uint") {
-			l.found(unsignedIntegers, s.path, "must be an int32 or int64 with a minimum, not '%s'", textOf(in(s.at, "format")))
+			l.found(unsignedIntegers, s.path, "must be an int32 or int64 with a minimum, not '%s'",
+				textOf(in(s.at, "format")))
 		} else if !s.has("enum") && (!s.has("minimum") || !s.has("maximum")) {
 			l.found(integerBounds, s.path, "must have `minimum` and `maximum`")
 		}
@@ -79,8 +81,8 @@ func isGiven(member, text string) bool {
 	return given.MatchString(text) || member == "resource" || member == "resources"
 }
 
-// isOneStyle reports whether the texts among values are all in lower case, all in upper case, all in camelCase, or begin all with
-// a capital.
+// isOneStyle reports whether the texts among values are all in lower case, all in upper case, all in camelCase, or
+// begin all with a capital.
 func isOneStyle(values document.Node) bool {
 	lower, upper, camel, capital := true, true, true, true
 	for e := values.First(); e.Valid(); e = e.Next() {
@@ -118,7 +120,8 @@ func (l *linter) reference(s *node) {
 	}
 	isNamed := strings.HasSuffix(s.name, "Ref") || strings.HasSuffix(s.name, "Refs")
 	others := slices.ContainsFunc(s.members, func(m *node) bool {
-		return !slices.Contains([]string{"name", "namespace", "kind", "group", "apiGroup", "apiVersion", "resource", "uid", "fieldPath", "resourceVersion"}, m.name)
+		return !slices.Contains([]string{"name", "namespace", "kind", "group", "apiGroup", "apiVersion", "resource",
+			"uid", "fieldPath", "resourceVersion"}, m.name)
 	})
 	if others || !isNamed && s.member("kind") == nil && s.member("namespace") == nil {
 		return // an object of its own
@@ -129,13 +132,14 @@ func (l *linter) reference(s *node) {
 	if s.member("namespace") != nil && !l.isAgreed(s) {
 		l.found(crossReferences, s.path, "must not name a namespace without a way for its owner to agree")
 	}
-	if s.member("kind") != nil && s.member("group") == nil && s.member("apiGroup") == nil && s.member("apiVersion") == nil {
+	if s.member("kind") != nil && s.member("group") == nil && s.member("apiGroup") == nil &&
+		s.member("apiVersion") == nil {
 		l.found(kindsWithoutGroup, s.path, "must have `group` beside `kind`")
 	}
 }
 
-// isAgreed reports whether a reference into another namespace gives nothing away: it is reported and not asked for, its author
-// is an administrator, or the owner of what it names has to grant it. A parent says whose children it takes.
+// isAgreed reports whether a reference into another namespace gives nothing away: it is reported and not asked for, its
+// author is an administrator, or the owner of what it names has to grant it. A parent says whose children it takes.
 func (l *linter) isAgreed(s *node) bool {
 	top := s
 	for top.parent != nil && top.parent.parent != nil {
@@ -143,7 +147,8 @@ func (l *linter) isAgreed(s *node) bool {
 	}
 	grants := func(n *node) bool { return strings.Contains(textOf(in(n.at, "description")), "ReferenceGrant") }
 	scope := textOf(in(l.definition.from.Document().Root(), "spec", "scope"))
-	return top.name == "status" || strings.HasPrefix(s.name, "parentRef") || scope == "Cluster" || grants(s) || grants(s.member("namespace"))
+	return top.name == "status" || strings.HasPrefix(s.name, "parentRef") || scope == "Cluster" || grants(s) ||
+		grants(s.member("namespace"))
 }
 
 // presence checks what is required, defaulted or held by the whole object (LINT-8).

@@ -30,8 +30,8 @@ var oneWord = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 // notWords are names that are written in no style: codes such as EUR, and what has no letters.
 var notWords = regexp.MustCompile(`^([A-Z0-9]+|[^A-Za-z]+)$`)
 
-// fits reports whether a name is written in the style. An underscore before it says that the member is about the others, as in
-// HAL, what stands between dots is written by itself, and keys with spaces or slashes are data.
+// fits reports whether a name is written in the style. An underscore before it says that the member is about the
+// others, as in HAL, what stands between dots is written by itself, and keys with spaces or slashes are data.
 func (s style) fits(name string) bool {
 	if strings.ContainsAny(name, " /:") && name == strings.TrimSpace(name) {
 		return true

@@ -44,7 +44,8 @@ func operationOf(i *resource.Info) admission.Operation {
 	return operation
 }
 
-func applicabilities(s *policies.Set, i *resource.Info, r *resource.Resource, operation admission.Operation) (mutating, validating, conventions []resource.Applicability) {
+func applicabilities(s *policies.Set, i *resource.Info, r *resource.Resource,
+	operation admission.Operation) (mutating, validating, conventions []resource.Applicability) {
 	a := &admission.Attributes{Info: i, Resource: r, Operation: operation}
 	mutating, validating = s.Admission().Applicabilities(a)
 	conventions = s.Conventions().Applicabilities(a)

@@ -7,11 +7,12 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// TestDataOfFolders: what a data file says of a place stands beside what the files in the folders below say of it, and two
-// files must not say different things.
+// TestDataOfFolders: what a data file says of a place stands beside what the files in the folders below say of it, and
+// two files must not say different things.
 func TestDataOfFolders(t *testing.T) {
 	of := func(files map[string]string) *Compiled {
-		all := []source.File{{Name: "p/a.rego", Role: source.Module, Data: []byte("package a\n\nboth if {\n\tdata.team.words == [1]\n\tdata.team.more.n == 2\n}\n")}}
+		all := []source.File{{Name: "p/a.rego", Role: source.Module,
+			Data: []byte("package a\n\nboth if {\n\tdata.team.words == [1]\n\tdata.team.more.n == 2\n}\n")}}
 		for name, text := range files {
 			all = append(all, source.File{Name: name, Role: source.Data, Data: []byte(text)})
 		}

@@ -32,7 +32,8 @@ type Files struct {
 // New takes the modules and data out of the policy files. What modules print is given to print;
 // nil: they print nothing.
 func New(files []source.File, print func(file string, line int, text string)) *Files {
-	f := &Files{used: map[string]bool{}, print: print, programs: map[[sha256.Size]byte]*Compiled{}, texts: map[string][]Suite{}}
+	f := &Files{used: map[string]bool{}, print: print, programs: map[[sha256.Size]byte]*Compiled{},
+		texts: map[string][]Suite{}}
 	for _, file := range files {
 		if file.Role != source.Objects {
 			f.files = append(f.files, file)
@@ -71,13 +72,15 @@ func wayOf(o *rego.Options) string { return fmt.Sprintf("%v %q", o.V0, o.Hosts) 
 func (f *Files) Text(m rego.Module, o rego.Options) *Unit {
 	f.addText(filepath.Dir(m.File), Suite{Options: o, Modules: []rego.Module{m}})
 	o.Print = f.print
-	return &Unit{sumOf("text", wayOf(&o), m.File, strconv.Itoa(m.Line), string(m.Source)), func() *Compiled { return compile(o, m) }}
+	return &Unit{sumOf("text", wayOf(&o), m.File, strconv.Itoa(m.Line), string(m.Source)),
+		func() *Compiled { return compile(o, m) }}
 }
 
 // addText notes modules of a policy in a folder. The tests in it may test them.
 func (f *Files) addText(folder string, s Suite) {
 	for _, known := range f.texts[folder] {
-		if len(s.Modules) > 0 && len(known.Modules) > 0 && known.Modules[0].File == s.Modules[0].File && known.Modules[0].Line == s.Modules[0].Line {
+		if len(s.Modules) > 0 && len(known.Modules) > 0 && known.Modules[0].File == s.Modules[0].File &&
+			known.Modules[0].Line == s.Modules[0].Line {
 			return // another policy has them too
 		}
 	}

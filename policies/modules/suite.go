@@ -37,14 +37,16 @@ type folder struct {
 	Suite
 }
 
-// Suites are the suites that have tests. A test is a rule 'test_…' of any module, and in one suite: with the modules of the
-// policy in its folder or in the nearest folder above. Beside policies that have their modules as texts it is with these.
-// Tests of no policy are with all modules and data, as OPA's runner of tests has them; other files may have data too.
+// Suites are the suites that have tests. A test is a rule 'test_…' of any module, and in one suite: with the modules of
+// the policy in its folder or in the nearest folder above. Beside policies that have their modules as texts it is with
+// these. Tests of no policy are with all modules and data, as OPA's runner of tests has them; other files may have data
+// too.
 func (f *Files) Suites(others []source.File) []Suite {
 	var all []Suite
 	taken := map[string]bool{}
 	add := func(s Suite) {
-		s.Modules = slices.DeleteFunc(slices.Clone(s.Modules), func(m rego.Module) bool { return m.Tests && taken[m.File] })
+		s.Modules = slices.DeleteFunc(slices.Clone(s.Modules),
+			func(m rego.Module) bool { return m.Tests && taken[m.File] })
 		for _, m := range s.Modules {
 			isFile := m.Line == 0
 			if isFile && !taken[m.File] && (m.Tests || rego.HasTests(m)) {
@@ -79,7 +81,8 @@ func (f *Files) Suites(others []source.File) []Suite {
 		return all
 	}
 	together := f.together(others)
-	if c := compile(together.Options, together.Modules...); len(together.Errors)+len(c.Errors) == 0 || len(left) == 1 && !f.isOther(left[0]) {
+	if c := compile(together.Options, together.Modules...); len(together.Errors)+len(c.Errors) == 0 || len(left) == 1 &&
+		!f.isOther(left[0]) {
 		add(together)
 		return all
 	}
@@ -106,7 +109,8 @@ func (f *Files) together(others []source.File) Suite {
 	s := Suite{Options: rego.Options{Foreign: true}}
 	for _, file := range slices.Concat(f.files, f.loose(others)) {
 		if file.Role == source.Module {
-			s.Modules = append(s.Modules, rego.WithVersion(rego.Module{File: file.Name, Source: file.Data, Tests: isTest(file.Name)}))
+			s.Modules = append(s.Modules,
+				rego.WithVersion(rego.Module{File: file.Name, Source: file.Data, Tests: isTest(file.Name)}))
 			continue
 		}
 		within, isBelow := below(file.Root, file.Name)
@@ -124,8 +128,8 @@ func (f *Files) together(others []source.File) Suite {
 	return s
 }
 
-// loose are the files of data that have other names than those of bundles: in a folder with modules and below, or below a
-// path without a module. Objects and documents that describe an API are not among them.
+// loose are the files of data that have other names than those of bundles: in a folder with modules and below, or below
+// a path without a module. Objects and documents that describe an API are not among them.
 func (f *Files) loose(others []source.File) (all []source.File) {
 	var roots, folders []string
 	for _, file := range f.files {
@@ -169,8 +173,8 @@ func isLoose(file source.File) bool {
 	return true
 }
 
-// around returns the suite of the tests in a folder that belong to no policy with modules in files. It has the modules in
-// the folder and below.
+// around returns the suite of the tests in a folder that belong to no policy with modules in files. It has the modules
+// in the folder and below.
 func (f *Files) around(name string) Suite {
 	s := Suite{Options: rego.Options{Foreign: true}}
 	texts := f.texts[name]
@@ -178,7 +182,8 @@ func (f *Files) around(name string) Suite {
 		s.Options = texts[0].Options
 	}
 	s.Modules, s.Errors = f.gather(name, &s.Options)
-	s.Modules = slices.DeleteFunc(s.Modules, func(m rego.Module) bool { return m.Tests && filepath.Dir(m.File) != name })
+	s.Modules = slices.DeleteFunc(s.Modules,
+		func(m rego.Module) bool { return m.Tests && filepath.Dir(m.File) != name })
 	for i := range s.Modules {
 		if len(texts) == 0 {
 			s.Modules[i] = rego.WithVersion(s.Modules[i])

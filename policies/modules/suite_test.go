@@ -51,7 +51,8 @@ func TestSuites(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := f.Unused(); !reflect.DeepEqual(got, []string{"alone/o.rego", "alone/o_test.rego", "alone/sub/p_test.rego"}) {
+	if got := f.Unused(); !reflect.DeepEqual(got,
+		[]string{"alone/o.rego", "alone/o_test.rego", "alone/sub/p_test.rego"}) {
 		t.Errorf("%v are not used", got)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
-// A Store has what one set was compiled from, by keys. As in a context, the type of a key says what it is the key of. It is
-// used by one goroutine.
+// A Store has what one set was compiled from, by keys. As in a context, the type of a key says what it is the key of.
+// It is used by one goroutine.
 type Store struct{ before, now map[any]any }
 
 // After returns a store for a set that may share what the set of another store has; nil: it shares nothing.
@@ -64,7 +64,8 @@ type made[V any] struct {
 }
 
 // OfObject returns what a step makes of an object, and adds to the list what is found in it. with must be comparable.
-func OfObject[V any](s *Store, l *finding.List, o *manifest.Object, step string, with any, make func(*finding.List) V) V {
+func OfObject[V any](s *Store, l *finding.List, o *manifest.Object, step string, with any,
+	make func(*finding.List) V) V {
 	key, line := Object{step, o.Sum(), with}, o.Line("")
 	m := Of(s, key, func() made[V] {
 		var found finding.List

@@ -70,8 +70,8 @@ func ReadFolders(folders []Folder, p *Progress) []*Source {
 	return read
 }
 
-// Join makes one source of the files of folders. A folder without files, nil, is left out: none of what it concerns may be
-// served.
+// Join makes one source of the files of folders. A folder without files, nil, is left out: none of what it concerns may
+// be served.
 func Join(folders []Folder, read []*Source) *Source {
 	joined := &Source{Folders: folders}
 	for i, s := range read {
@@ -93,13 +93,15 @@ func Join(folders []Folder, read []*Source) *Source {
 	return joined
 }
 
-// FolderOf returns the folder of a file, and -1 if none has it. Findings about a folder as a whole name one of its paths.
+// FolderOf returns the folder of a file, and -1 if none has it. Findings about a folder as a whole name one of its
+// paths.
 func FolderOf(folders []Folder, read []*Source, file string) int {
 	for i, s := range read {
 		if s == nil {
 			continue
 		}
-		if slices.Contains(folders[i].Paths, file) || slices.ContainsFunc(s.Files, func(f File) bool { return f.Name == file }) ||
+		if slices.Contains(folders[i].Paths, file) ||
+			slices.ContainsFunc(s.Files, func(f File) bool { return f.Name == file }) ||
 			slices.ContainsFunc(s.Found, func(f finding.Finding) bool { return f.File == file }) {
 			return i
 		}

@@ -86,8 +86,8 @@ type Source struct {
 	Dirs []string
 	// Hash is the SHA-256 of the contents, whatever the files' names and order, and of which folders are left out.
 	Hash string
-	// Folders are the owners' parts of the files; nil if the files are not told apart by owners. Held are those whose files
-	// are left out because they have errors.
+	// Folders are the owners' parts of the files; nil if the files are not told apart by owners. Held are those whose
+	// files are left out because they have errors.
 	Folders []Folder
 	Held    []*Folder
 	// Focus is the file that findings are wanted about; "" means all. Errors are found in every file,
@@ -130,7 +130,8 @@ func (s *Source) unchanged() bool {
 			return false
 		}
 		info, err := os.Stat(real)
-		if err != nil || !os.SameFile(info, f.info) || info.Size() != f.info.Size() || !info.ModTime().Equal(f.info.ModTime()) {
+		if err != nil || !os.SameFile(info, f.info) || info.Size() != f.info.Size() ||
+			!info.ModTime().Equal(f.info.ModTime()) {
 			return false
 		}
 	}
@@ -198,7 +199,8 @@ func (w *walker) root(path string) {
 	if info.IsDir() {
 		w.enter(path)
 		if before := len(w.Files); !w.dir(path) && before == len(w.Files) {
-			w.Found = append(w.Found, finding.Finding{File: path, Message: "holds no policy files", Severity: finding.Warning})
+			w.Found = append(w.Found, finding.Finding{File: path, Message: "holds no policy files",
+				Severity: finding.Warning})
 		}
 		return
 	}
@@ -366,7 +368,8 @@ func (w *walker) add(name string, role Role) {
 		w.List.File(name, "must not be empty")
 	}
 	w.Files = append(w.Files, File{
-		Name: name, Data: data, Role: role, Root: w.dirRoot, IsOutside: !IsWithin(w.realRoot, real), IsUnused: w.isUnused, real: real, info: info,
+		Name: name, Data: data, Role: role, Root: w.dirRoot, IsOutside: !IsWithin(w.realRoot, real),
+		IsUnused: w.isUnused, real: real, info: info,
 	})
 }
 

@@ -46,9 +46,11 @@ func TestPaths(t *testing.T) {
 		{"a file", []string{"one.yaml"}, []string{"one.yaml"}, ""},
 		{"a file and its directory", []string{"one.yaml", "sub", "one.yaml"}, []string{"one.yaml", "sub/loop/mounted/w.yaml", "sub/two.yaml"}, "sub/loop/broken.yaml: must be a file that can be read: no such file or directory\n"},
 		{"a mount", []string{"mounted"}, []string{"mounted/w.yaml"}, ""},
-		{"everything once", []string{"."}, []string{"mounted/w.yaml", "one.yaml", "sub/two.yaml"}, "broken.yaml: must be a file that can be read: no such file or directory\n"},
+		{"everything once", []string{"."}, []string{"mounted/w.yaml", "one.yaml", "sub/two.yaml"},
+			"broken.yaml: must be a file that can be read: no such file or directory\n"},
 		{"what is not there", []string{"none", "none.yaml"}, nil, "none: must be a file or directory that can be read: no such file or directory\nnone.yaml: must be a file or directory that can be read: no such file or directory\n"},
-		{"a file of another type", []string{"other.txt"}, nil, "other.txt: must have a name that ends in '.yaml', '.yml', '.json' or '.rego'\n"},
+		{"a file of another type", []string{"other.txt"}, nil,
+			"other.txt: must have a name that ends in '.yaml', '.yml', '.json' or '.rego'\n"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -89,14 +89,17 @@ func (r *Recorder) Record(about *corev1.ObjectReference, reason, action, note st
 }
 
 // add has an event sent. It never waits: if too many wait already, the event is dropped.
-func (r *Recorder) add(about corev1.ObjectReference, related *corev1.ObjectReference, severity, reason, action, note string) {
+func (r *Recorder) add(about corev1.ObjectReference, related *corev1.ObjectReference, severity, reason, action,
+	note string) {
 	now := time.Now()
 	e := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: util.GenerateEventName(about.Name, now.UnixNano()), Namespace: cmp.Or(about.Namespace, metav1.NamespaceDefault),
+			Name:      util.GenerateEventName(about.Name, now.UnixNano()),
+			Namespace: cmp.Or(about.Namespace, metav1.NamespaceDefault),
 		},
 		EventTime: metav1.MicroTime{Time: now}, Type: severity, Reason: reason, Action: action, Note: clip(note),
-		Regarding: about, Related: related, ReportingController: Controller, ReportingInstance: Controller + "-" + r.host,
+		Regarding: about, Related: related, ReportingController: Controller, ReportingInstance: Controller + "-" +
+			r.host,
 	}
 	select {
 	case <-r.closed:

@@ -37,7 +37,8 @@ func (a *api) send(_ context.Context, method, target, contentType string, body [
 		line = line[:i] + "/events/NAME"
 	}
 	if method == "POST" {
-		line += fmt.Sprintf(" %s %s %s %s of %s/%s/%s: %s", e.Type, e.Reason, e.Action, e.ReportingController, e.Regarding.Kind, e.Regarding.Namespace, e.Regarding.Name, e.Note)
+		line += fmt.Sprintf(" %s %s %s %s of %s/%s/%s: %s", e.Type, e.Reason, e.Action, e.ReportingController,
+			e.Regarding.Kind, e.Regarding.Namespace, e.Regarding.Name, e.Note)
 	}
 	if e.Series != nil {
 		line += fmt.Sprintf(" (%d times)", e.Series.Count)
@@ -48,7 +49,8 @@ func (a *api) send(_ context.Context, method, target, contentType string, body [
 		code, err = a.answer(method)
 	}
 	if code >= 300 {
-		body, _ = json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: int32(code), Message: "as the test asks", Reason: metav1.StatusReasonForbidden})
+		body, _ = json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Code: int32(code), Message: "as the test asks", Reason: metav1.StatusReasonForbidden})
 	}
 	return code, body, err
 }
@@ -166,9 +168,11 @@ func TestClose(t *testing.T) {
 }
 
 func TestClip(t *testing.T) {
-	for _, note := range []string{"", "short", strings.Repeat("x", maxNote), strings.Repeat("x", maxNote+1), strings.Repeat("ä", maxNote), "x" + strings.Repeat("€", maxNote)} {
+	for _, note := range []string{"", "short", strings.Repeat("x", maxNote), strings.Repeat("x", maxNote+1),
+		strings.Repeat("ä", maxNote), "x" + strings.Repeat("€", maxNote)} {
 		got := clip(note)
-		if len(got) > maxNote || !utf8.ValidString(got) || len(note) <= maxNote && got != note || len(note) > maxNote && len(got) < maxNote-6 {
+		if len(got) > maxNote || !utf8.ValidString(got) || len(note) <= maxNote && got != note || len(note) > maxNote &&
+			len(got) < maxNote-6 {
 			t.Errorf("%.20q of %d bytes becomes %d bytes", note, len(note), len(got))
 		}
 	}

@@ -58,8 +58,8 @@ type Own struct {
 // accounts is where a Pod finds the files of its account.
 const accounts = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// ThisPod names the Pod of the process: by POD_NAMESPACE and POD_NAME, or else by the files of its account and its host's
-// name. It reports false outside of Pods.
+// ThisPod names the Pod of the process: by POD_NAMESPACE and POD_NAME, or else by the files of its account and its
+// host's name. It reports false outside of Pods.
 func ThisPod() (corev1.ObjectReference, bool) { return podIn(accounts, os.Hostname) }
 
 func podIn(folder string, hostname func() (string, error)) (corev1.ObjectReference, bool) {
@@ -74,13 +74,15 @@ func podIn(folder string, hostname func() (string, error)) (corev1.ObjectReferen
 	if name == "" {
 		name, _ = hostname() // empty with an error
 	}
-	return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name}, name != "" && namespace != ""
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name}, name != "" &&
+		namespace != ""
 }
 
 // NewOwn returns what records events about the Pod at an upstream.
 func NewOwn(r *Recorder, upstream string, pod corev1.ObjectReference) *Own {
 	return &Own{
-		recorder: r, at: upstream, pod: pod, failing: map[Subject]bool{}, limit: rate.NewLimiter(ownPerSecond, ownBurst),
+		recorder: r, at: upstream, pod: pod, failing: map[Subject]bool{},
+		limit: rate.NewLimiter(ownPerSecond, ownBurst),
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 
 var gatewayPod = corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "gateways", Name: "gateway-0"}
 
-// TestOwn: what fails has an event, again and again one series, and what is well again has one if it failed. A backend that
-// fails is not asked to record that.
+// TestOwn: what fails has an event, again and again one series, and what is well again has one if it failed. A backend
+// that fails is not asked to record that.
 func TestOwn(t *testing.T) {
 	r, a := newRecorder(t, nil)
 	own := NewOwn(r, "cluster", gatewayPod)

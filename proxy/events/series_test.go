@@ -39,7 +39,8 @@ func TestSeriesEnds(t *testing.T) {
 		synctest.Wait()
 		const created = "POST application/json /apis/events.k8s.io/v1/namespaces/team-a/events Warning AdmissionDenied create admission-gateway.io/gateway of Pod/team-a/web: no"
 		const counted = "PATCH application/strategic-merge-patch+json /apis/events.k8s.io/v1/namespaces/team-a/events/NAME"
-		want := strings.Join([]string{created, counted + " (2 times)", counted + " (6 times)", counted + " (8 times)", created}, "\n")
+		want := strings.Join([]string{created, counted + " (2 times)", counted + " (6 times)", counted + " (8 times)",
+			created}, "\n")
 		if got := a.seen(); got != want {
 			t.Errorf("the backend was asked\n%s\nwant\n%s", got, want)
 		}
@@ -90,10 +91,12 @@ func (j *judged) all() string {
 // A clientGo is a backend as client-go's broadcaster sees one.
 type clientGo struct{ *judged }
 
-func (c clientGo) ask(ctx context.Context, method, name string, e *eventsv1.Event, body []byte) (*eventsv1.Event, error) {
+func (c clientGo) ask(ctx context.Context, method, name string, e *eventsv1.Event,
+	body []byte) (*eventsv1.Event, error) {
 	code, _, err := c.send(ctx, method, "/events"+name, "", body)
 	if err == nil && code >= 300 {
-		err = apierrors.NewGenericServerResponse(code, method, schema.GroupResource{Resource: "events"}, e.Name, "", 0, false)
+		err = apierrors.NewGenericServerResponse(code, method, schema.GroupResource{Resource: "events"}, e.Name, "", 0,
+			false)
 	}
 	return e, err
 }
@@ -121,7 +124,8 @@ func (c clientGo) Patch(ctx context.Context, e *eventsv1.Event, data []byte) (*e
 func TestAsClientGo(t *testing.T) {
 	for seed := range int64(60) {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := &judged{events: map[string][]string{}, isGone: seed%3 == 0}, &judged{events: map[string][]string{}, isGone: seed%3 == 0}
+			a, b := &judged{events: map[string][]string{}, isGone: seed%3 == 0},
+				&judged{events: map[string][]string{}, isGone: seed%3 == 0}
 			ours := New(Options{Send: a.send, Ended: func(Outcome, error) {}})
 			defer ours.Close()
 			ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))

@@ -17,7 +17,8 @@ import (
 )
 
 // Send sends a request and returns the answer's code and body.
-type Send func(ctx context.Context, method, target, contentType string, body []byte) (code int, answer []byte, err error)
+type Send func(ctx context.Context, method, target, contentType string, body []byte) (code int, answer []byte,
+	err error)
 
 const (
 	// patience is how long a backend may take for an event. After a failure it is left alone for pause.
@@ -25,8 +26,8 @@ const (
 	pause    = 30 * time.Second
 )
 
-// A sink sends events to the backend. An event that it could not send is not tried again: a backend that is down must not
-// be asked more often.
+// A sink sends events to the backend. An event that it could not send is not tried again: a backend that is down must
+// not be asked more often.
 type sink struct {
 	send   Send
 	ended  func(Outcome, error)
@@ -92,5 +93,6 @@ func (s *sink) ask(ctx context.Context, method, contentType string, e *eventsv1.
 	if json.Unmarshal(answer, &said) == nil && said.Code == int32(code) {
 		return &apierrors.StatusError{ErrStatus: said}
 	}
-	return apierrors.NewGenericServerResponse(code, method, schema.GroupResource{Group: eventsv1.GroupName, Resource: "events"}, e.Name, "", 0, false)
+	return apierrors.NewGenericServerResponse(code, method,
+		schema.GroupResource{Group: eventsv1.GroupName, Resource: "events"}, e.Name, "", 0, false)
 }

@@ -19,9 +19,9 @@ import (
 // hiding says what a story may show. Values of other objects than the one in the request are digests
 // unless the configuration says otherwise (ERR-7).
 //
-// What may come from a Secret is withheld by where it comes from: no value of an expression that may have read one, nor of a
-// part of it, and no message of a policy that may have. How the value was computed does not matter: a text that was split
-// and joined is the Secret's all the same.
+// What may come from a Secret is withheld by where it comes from: no value of an expression that may have read one, nor
+// of a part of it, and no message of a policy that may have. How the value was computed does not matter: a text that
+// was split and joined is the Secret's all the same.
 type hiding struct {
 	showsValues bool
 	secret      Secrets
@@ -50,10 +50,11 @@ func hold(json string) string {
 	return withheld
 }
 
-// isSecret reports whether a value with such an origin may come from a Secret. mixes says that it reads what another policy
-// took from one.
+// isSecret reports whether a value with such an origin may come from a Secret. mixes says that it reads what another
+// policy took from one.
 func (h *hiding) isSecret(r cel.Reads, mixes bool) bool {
-	return mixes || h.object.isSecret && (r.Object || r.Old) || (h.secret.Parameters || h.secret.Collections) && r.Others
+	return mixes || h.object.isSecret && (r.Object || r.Old) || (h.secret.Parameters || h.secret.Collections) &&
+		r.Others
 }
 
 // hidden says what the object is.
@@ -145,7 +146,8 @@ func (h *hiding) edit(e *story.Edit, from origin) {
 		e.New = h.digest(e.New)
 	}
 	switch {
-	case slices.ContainsFunc(h.secretPaths, func(path string) bool { return within(e.Path, path) || within(path, e.Path) }):
+	case slices.ContainsFunc(h.secretPaths,
+		func(path string) bool { return within(e.Path, path) || within(path, e.Path) }):
 		e.Old = hold(e.Old) // a policy before may have set it
 	case isOwn || (from.others || !h.object.isOwn) && !h.showsValues:
 		e.Old = h.digest(e.Old)
@@ -216,8 +218,10 @@ func (h *hiding) body(m *story.Message, body []byte) {
 	}()
 	text := string(body)
 	switch {
-	case h.object.isSecret && m.Method == http.MethodPatch, !h.showsValues && m.Method == http.MethodPatch && len(h.paths) > 0,
-		!h.showsValues && !h.object.isOwn && m.Method == http.MethodPut, m.Method == http.MethodPatch && len(h.secretPaths) > 0:
+	case h.object.isSecret && m.Method == http.MethodPatch, !h.showsValues && m.Method == http.MethodPatch &&
+		len(h.paths) > 0,
+		!h.showsValues && !h.object.isOwn && m.Method == http.MethodPut, m.Method == http.MethodPatch &&
+			len(h.secretPaths) > 0:
 		m.IsHidden = true
 		return
 	case h.object.isSecret || len(h.paths) > 0 && !h.showsValues || len(h.secretPaths) > 0:
@@ -225,7 +229,8 @@ func (h *hiding) body(m *story.Message, body []byte) {
 			if slices.Contains(h.secretPaths, path) {
 				return withheld, true
 			}
-			if h.object.isSecret && path != "" && path != "metadata" && path != "metadata.annotations" && isSecret(path) || slices.Contains(h.paths, path) && !h.showsValues {
+			if h.object.isSecret && path != "" && path != "metadata" && path != "metadata.annotations" &&
+				isSecret(path) || slices.Contains(h.paths, path) && !h.showsValues {
 				return h.digest(story.Encode(value)), true
 			}
 			return "", false

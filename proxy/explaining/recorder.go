@@ -167,7 +167,8 @@ func (r *Recorder) Begin(ctx context.Context, p admission.Policy, a *admission.A
 	}
 	_, one.mutates = p.(admission.Mutator)
 	r.hiding.secret = Secrets{Parameters: HasSecretParams(p), Collections: r.secret.Collections}
-	one.is.secret = r.hiding.secret.Parameters || !isTraced(one.shown.Kind) && (r.hiding.object.isSecret || r.hiding.secret.Collections)
+	one.is.secret = r.hiding.secret.Parameters || !isTraced(one.shown.Kind) &&
+		(r.hiding.object.isSecret || r.hiding.secret.Collections)
 	one.shown.Reasons = reasonsOf(ctx, p, a)
 	if len(one.shown.Reasons) == 0 {
 		r.ran[keyOf(p, one.mutates)] = true
@@ -246,7 +247,8 @@ func (r *Recorder) close(a *admission.Attributes, report *admission.Report, bind
 			r.tree, r.isRead = after, true
 		}
 	}
-	if one.is.unmatched && (one.shown.Verdict == string(admission.Allowed) || one.shown.Verdict == string(admission.Unchanged)) {
+	if one.is.unmatched && (one.shown.Verdict == string(admission.Allowed) ||
+		one.shown.Verdict == string(admission.Unchanged)) {
 		one.shown.Verdict = story.NoMatch
 		one.shown.Reasons = []story.Reason{{Field: "spec.matchConditions", Because: "one of them is false"}}
 	} else if one.shown.Verdict == story.NoMatch {

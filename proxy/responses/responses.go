@@ -35,14 +35,15 @@ type Subject struct {
 }
 
 // Watch begins to watch the answers to a request. operation returns what is declared for a verb.
-func (o *Observer) Watch(about Subject, limits *storage.Limits, operation func(verb resource.Verb) *contract.Operation) *Watch {
+func (o *Observer) Watch(about Subject, limits *storage.Limits,
+	operation func(verb resource.Verb) *contract.Operation) *Watch {
 	w := &Watch{observer: o, about: about, limits: limits, operation: operation}
 	w.memory.Open(o.Budget, nil)
 	return w
 }
 
-// A Watch looks at the answers to one request. Only the last one counts: the gateway asks again for some that clients never
-// see. A nil Watch looks at nothing.
+// A Watch looks at the answers to one request. Only the last one counts: the gateway asks again for some that clients
+// never see. A nil Watch looks at nothing.
 type Watch struct {
 	observer  *Observer
 	about     Subject
@@ -89,11 +90,12 @@ func (w *Watch) Answered(method []byte, answer *message.Response) {
 	}
 }
 
-// isOfHTTP reports whether a code is HTTP's own answer to a condition or a range that the client names, so that no document
-// needs to declare it.
+// isOfHTTP reports whether a code is HTTP's own answer to a condition or a range that the client names, so that no
+// document needs to declare it.
 func isOfHTTP(code int) bool {
 	switch code {
-	case http.StatusPartialContent, http.StatusNotModified, http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable:
+	case http.StatusPartialContent, http.StatusNotModified, http.StatusPreconditionFailed,
+		http.StatusRequestedRangeNotSatisfiable:
 		return true
 	}
 	return false
@@ -168,15 +170,18 @@ func (o *Observer) report(about *Subject, s *seen) {
 			continue
 		}
 		if times, tell := o.often.Allow(about.Resource+" "+about.Verb.String()+" "+kind.String(), time.Now()); tell {
-			o.Log.Warn("an answer is not what the API's document declares", "upstream", about.Upstream, "resource", about.Resource,
-				"verb", about.Verb.String(), "code", s.code, "kind", kind.String(), "field", storage.Short(first.Field), "cause", first.Detail,
+			o.Log.Warn("an answer is not what the API's document declares", "upstream", about.Upstream, "resource",
+				about.Resource,
+				"verb", about.Verb.String(), "code", s.code, "kind", kind.String(), "field", storage.Short(first.Field),
+				"cause", first.Detail,
 				"more", more, "times", times)
 		}
 		telemetry.AnswerDeparted(o.Metrics, about.Resource, kind.String())
 	}
 	if s.unread != "" {
 		if times, tell := o.often.Allow(about.Resource+" "+about.Verb.String()+" "+s.unread, time.Now()); tell {
-			o.Log.Info("an answer is not held to the API's document", "upstream", about.Upstream, "resource", about.Resource,
+			o.Log.Info("an answer is not held to the API's document", "upstream", about.Upstream, "resource",
+				about.Resource,
 				"verb", about.Verb.String(), "code", s.code, "cause", s.unread, "times", times)
 		}
 	}

@@ -45,12 +45,14 @@ func (p *parts) ReadReady(to []byte) (int, error) { return p.Read(to) }
 // TestUnchecked: bodies that cannot be looked at are counted as such, and all memory comes back.
 func TestUnchecked(t *testing.T) {
 	names, _, errs := schema.Compile(&apiextensionsv1.JSONSchemaProps{
-		Type: "object", Required: []string{"name"}, Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": {Type: "string"}},
+		Type: "object", Required: []string{"name"},
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": {Type: "string"}},
 	}, schema.Options{Extensions: &schema.Extensions{}})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	declared := &contract.Operation{Answers: []contract.Answer{{Code: 2, Contents: []contract.Content{{Media: "application/json", Schema: names}}}}}
+	declared := &contract.Operation{
+		Answers: []contract.Answer{{Code: 2, Contents: []contract.Content{{Media: "application/json", Schema: names}}}}}
 	const limit, budget = 300 << 10, 8 << 20
 	large := `{"name":"` + strings.Repeat("x", 280<<10) + `"}`
 	for _, test := range []struct {
@@ -63,16 +65,25 @@ func TestUnchecked(t *testing.T) {
 		result string
 		said   string
 	}{
-		{"whole", &parts{parts: []string{`{"na`, `me":"a"}`}, end: io.EOF, length: -1}, "", 0, false, false, "Valid", ""},
-		{"of known length", &parts{parts: []string{`{"na`, `me":"a"}`}, end: io.ErrUnexpectedEOF, length: 12}, "", 0, false, false, "Valid", ""},
-		{"wrong", &parts{parts: []string{`{}`}, end: io.EOF, length: -1}, "", 0, false, false, "Invalid", "Required value"},
-		{"large", &parts{parts: []string{large[:200<<10], large[200<<10:]}, end: io.EOF, length: -1}, "", 0, false, false, "Valid", ""},
-		{"broken", &parts{parts: []string{`{}`}, end: io.ErrUnexpectedEOF, length: -1}, "", 0, false, false, "Unchecked", incomplete},
-		{"too large", &parts{parts: []string{large, large}, end: io.EOF, length: -1}, "", 0, false, false, "Unchecked", tooLarge},
-		{"too large as it says", &parts{parts: []string{`{}`}, end: io.EOF, length: limit + 1}, "", 0, false, false, "Unchecked", tooLarge},
-		{"no memory", &parts{parts: []string{large}, end: io.EOF, length: -1}, "", budget / 2, false, false, "Unchecked", noMemory},
+		{"whole", &parts{parts: []string{`{"na`, `me":"a"}`}, end: io.EOF, length: -1}, "", 0, false, false, "Valid",
+			""},
+		{"of known length", &parts{parts: []string{`{"na`, `me":"a"}`}, end: io.ErrUnexpectedEOF, length: 12}, "", 0,
+			false, false, "Valid", ""},
+		{"wrong", &parts{parts: []string{`{}`}, end: io.EOF, length: -1}, "", 0, false, false, "Invalid",
+			"Required value"},
+		{"large", &parts{parts: []string{large[:200<<10], large[200<<10:]}, end: io.EOF, length: -1}, "", 0, false,
+			false, "Valid", ""},
+		{"broken", &parts{parts: []string{`{}`}, end: io.ErrUnexpectedEOF, length: -1}, "", 0, false, false,
+			"Unchecked", incomplete},
+		{"too large", &parts{parts: []string{large, large}, end: io.EOF, length: -1}, "", 0, false, false, "Unchecked",
+			tooLarge},
+		{"too large as it says", &parts{parts: []string{`{}`}, end: io.EOF, length: limit + 1}, "", 0, false, false,
+			"Unchecked", tooLarge},
+		{"no memory", &parts{parts: []string{large}, end: io.EOF, length: -1}, "", budget / 2, false, false,
+			"Unchecked", noMemory},
 		{"no turn", &parts{parts: []string{large}, end: io.EOF, length: -1}, "", 0, true, false, "Unchecked", busy},
-		{"a part", &parts{parts: []string{`{}`}, end: io.EOF, length: -1}, "Content-Range: bytes 0-1/9\r\n", 0, false, false, "Unchecked", partial},
+		{"a part", &parts{parts: []string{`{}`}, end: io.EOF, length: -1}, "Content-Range: bytes 0-1/9\r\n", 0, false,
+			false, "Unchecked", partial},
 		{"events", &parts{parts: []string{`{}`}, end: io.EOF, length: -1}, "", 0, false, true, "Unchecked", endless},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -89,9 +100,11 @@ func TestUnchecked(t *testing.T) {
 				t.Fatal("others get no memory")
 			}
 			used := b.InUse()
-			w := o.Watch(Subject{"api", "things", resource.VerbGet, "GET"}, &storage.Limits{Body: limit}, func(resource.Verb) *contract.Operation { return declared })
+			w := o.Watch(Subject{"api", "things", resource.VerbGet, "GET"}, &storage.Limits{Body: limit},
+				func(resource.Verb) *contract.Operation { return declared })
 			var answer message.Response
-			for _, body := range []*parts{{parts: []string{"7"}, end: io.EOF}, test.body} { // no client gets the first one
+			for _, body := range []*parts{{parts: []string{"7"}, end: io.EOF}, test.body} {
+				// no client gets the first one
 				answer.Receive(200, []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"+test.lines+"\r\n"))
 				answer.SetStream(body)
 				w.Answered([]byte("GET"), &answer)
@@ -110,10 +123,12 @@ func TestUnchecked(t *testing.T) {
 			page := httptest.NewRecorder()
 			metrics.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
 			want := fmt.Sprintf("gateway_response_checks_total{resource=\"things\",result=%q} 1\n", test.result)
-			if got := page.Body.String(); strings.Count(got, "gateway_response_checks_total{") != 1 || !strings.Contains(got, want) {
+			if got := page.Body.String(); strings.Count(got, "gateway_response_checks_total{") != 1 ||
+				!strings.Contains(got, want) {
 				t.Errorf("metrics lack %s", want)
 			}
-			if got := log.String(); (got == "") != (test.said == "") || !strings.Contains(got, `cause="`+test.said+`"`) && test.said != "" {
+			if got := log.String(); (got == "") != (test.said == "") ||
+				!strings.Contains(got, `cause="`+test.said+`"`) && test.said != "" {
 				t.Errorf("the log has %q, want %q", got, test.said)
 			}
 			if got := b.InUse(); got != used {

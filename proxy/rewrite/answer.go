@@ -34,8 +34,8 @@ func (r *Rules) Location(value, host string) string {
 	return value
 }
 
-// Own returns a Location or Content-Location as a client sees it that asked by a Host, where no path is rewritten: a URL by
-// which a backend names itself becomes its path, for the client may not know that address.
+// Own returns a Location or Content-Location as a client sees it that asked by a Host, where no path is rewritten: a
+// URL by which a backend names itself becomes its path, for the client may not know that address.
 func Own(value, host string, authorities []string) string {
 	scheme, rest, found := strings.Cut(value, "//")
 	if !found || scheme != "" && !strings.EqualFold(scheme, "http:") && !strings.EqualFold(scheme, "https:") {

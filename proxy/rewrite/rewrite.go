@@ -129,7 +129,8 @@ func (r *Rules) ForwardedLines(head *message.Head) []byte {
 	before := ""
 	lines := head.Headers()
 	for i := range lines {
-		if l := &lines[i]; !l.Dropped && l.Field == message.FieldXForwarded && strings.EqualFold(string(l.Name), prefixName) {
+		if l := &lines[i]; !l.Dropped && l.Field == message.FieldXForwarded &&
+			strings.EqualFold(string(l.Name), prefixName) {
 			before, l.Dropped = strings.TrimSuffix(string(l.Value), "/"), true
 		}
 	}

@@ -6,7 +6,8 @@ import (
 )
 
 func TestTarget(t *testing.T) {
-	strip, add, swap, base := New("/shop", "", "", "b:1"), New("", "/v2", "", "b:1"), New("/shop", "/v2/api", "", "b:1"), New("/shop", "/base/shop", "", "b:1")
+	strip, add, swap, base := New("/shop", "", "", "b:1"), New("", "/v2", "", "b:1"),
+		New("/shop", "/v2/api", "", "b:1"), New("/shop", "/base/shop", "", "b:1")
 	for _, tt := range []struct {
 		rules        *Rules
 		target, want string // an empty one is refused
@@ -63,7 +64,8 @@ func TestForwardedPrefix(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	strip, add, swap := New("/shop", "", "b.internal", "b.internal:9000"), New("", "/v2", "", "b.internal:9000"), New("/shop", "/v2", "", "b.internal:9000")
+	strip, add, swap := New("/shop", "", "b.internal", "b.internal:9000"), New("", "/v2", "", "b.internal:9000"),
+		New("/shop", "/v2", "", "b.internal:9000")
 	for _, tt := range []struct {
 		rules       *Rules
 		value, want string

@@ -26,21 +26,32 @@ func TestAmbiguous(t *testing.T) {
 		{ // two prefixes
 			"any /pub\nany /admin",
 			map[string]int{
-				"/pub/../admin": refused, "/pub/%2e%2e/admin": refused, "/pub/.%2E/admin": refused, "/pub/..%2fadmin": refused, "/pub/..%5cadmin": refused,
-				`/pub\..\admin`: refused, `/pub/..\admin`: refused, "/pub//../admin": refused, "/pub/./../admin": refused, "/pub/..;/admin": refused, "/pub/..;x/admin": refused,
-				"/pub/.;/../admin": refused, "/pub/x/../../admin": refused, "/pub/%252e%252e/admin": refused, "/pub/%2e%2e%2fadmin": refused, "/pub/%252e%252e%252fadmin": refused,
-				"/pub/..%3b/admin": refused, "/pub/..%00/admin": refused, "/pub/..%20/admin": refused, "/pub/%c0%ae%c0%ae/admin": refused, "/pub/%EF%BC%8E./admin": refused,
-				"//admin": refused, "//pub": refused, "/%61dmin": refused, "/%2561dmin": refused, "/admin;x": refused, "/admin%3bx": refused, `/admin\x`: refused, "/admin%5cx": refused,
-				"/admin%2f": refused, "/admin%00": refused, "/admin%20": refused, "/admin.": refused, "/admin#x": refused, "/admin%23x": refused, "/admin%3fx": refused, "//x/admin": refused,
-				"/x/../admin": refused, "/x/..;/pub": refused, "/./pub": refused, "/pub/..": refused, "/pub/../x": refused, "/pub/..%2f": refused,
-				"/pub": 0, "/pub/": 0, "/pub/x": 0, "/pub/./x": 0, "/pub/x/../y": 0, "/pub/x%2fy": 0, "/pub/@scope%2fname": 0, "/pub//x": 0, "/pub/a;v=1": 0, "/pub/%61": 0,
-				`/pub/a\b`: 0, "/pub/a%5cb": 0, "/pub/%252f": 0, "/pub/a%20b": 0, "/pub/../pub/x": 0, "/pub/caf%c3%a9": 0, "/pub/x.": 0, "/pub/a#b": 0, "/pub/..a": 0,
-				"/x": nowhere, "/x%20y": nowhere, "/x/../y": nowhere, "//x": nowhere, "/ADMIN": nowhere, "/pub.json": nowhere, "/PUB/%2e": nowhere, "/": nowhere, "/%2e%2e/": nowhere,
+				"/pub/../admin": refused, "/pub/%2e%2e/admin": refused, "/pub/.%2E/admin": refused,
+				"/pub/..%2fadmin": refused, "/pub/..%5cadmin": refused,
+				`/pub\..\admin`: refused, `/pub/..\admin`: refused, "/pub//../admin": refused,
+				"/pub/./../admin": refused, "/pub/..;/admin": refused, "/pub/..;x/admin": refused,
+				"/pub/.;/../admin": refused, "/pub/x/../../admin": refused, "/pub/%252e%252e/admin": refused,
+				"/pub/%2e%2e%2fadmin": refused, "/pub/%252e%252e%252fadmin": refused,
+				"/pub/..%3b/admin": refused, "/pub/..%00/admin": refused, "/pub/..%20/admin": refused,
+				"/pub/%c0%ae%c0%ae/admin": refused, "/pub/%EF%BC%8E./admin": refused,
+				"//admin": refused, "//pub": refused, "/%61dmin": refused, "/%2561dmin": refused, "/admin;x": refused,
+				"/admin%3bx": refused, `/admin\x`: refused, "/admin%5cx": refused,
+				"/admin%2f": refused, "/admin%00": refused, "/admin%20": refused, "/admin.": refused,
+				"/admin#x": refused, "/admin%23x": refused, "/admin%3fx": refused, "//x/admin": refused,
+				"/x/../admin": refused, "/x/..;/pub": refused, "/./pub": refused, "/pub/..": refused,
+				"/pub/../x": refused, "/pub/..%2f": refused,
+				"/pub": 0, "/pub/": 0, "/pub/x": 0, "/pub/./x": 0, "/pub/x/../y": 0, "/pub/x%2fy": 0,
+				"/pub/@scope%2fname": 0, "/pub//x": 0, "/pub/a;v=1": 0, "/pub/%61": 0,
+				`/pub/a\b`: 0, "/pub/a%5cb": 0, "/pub/%252f": 0, "/pub/a%20b": 0, "/pub/../pub/x": 0,
+				"/pub/caf%c3%a9": 0, "/pub/x.": 0, "/pub/a#b": 0, "/pub/..a": 0,
+				"/x": nowhere, "/x%20y": nowhere, "/x/../y": nowhere, "//x": nowhere, "/ADMIN": nowhere,
+				"/pub.json": nowhere, "/PUB/%2e": nowhere, "/": nowhere, "/%2e%2e/": nowhere,
 			},
 		},
 		{ // a catch-all decides nothing
 			"any /",
-			map[string]int{"/pub/../admin": 0, "//x": 0, "/%": 0, "/a;b/..;/%252e%252e/": 0, "/pkg/@scope%2fname": 0, strings.Repeat("/%2541", 2000): 0},
+			map[string]int{"/pub/../admin": 0, "//x": 0, "/%": 0, "/a;b/..;/%252e%252e/": 0, "/pkg/@scope%2fname": 0,
+				strings.Repeat("/%2541", 2000): 0},
 		},
 		{ // unless it is for some hosts, methods or headers alone, which a path does not change
 			"a.example /\n*.example / GET\nany / x:1",
@@ -49,8 +60,10 @@ func TestAmbiguous(t *testing.T) {
 		{ // with others it does
 			"any /\nany /admin\nany =/exact",
 			map[string]int{
-				"/pkg/@scope%2fname": 0, "/a/../b": 0, "/a//b": 0, "/a/../admin": refused, "/admin/..": refused, "/admin/../x": refused, "/admin/./x": 1, "/admin/x%2fy": 1,
-				"/exact": 2, "/exact/": 0, "/exact/.": refused, "//exact": refused, "/exact;a": refused, "/exac%74": refused, "/exact/x%20y": 0, "/exact%2fx": 0,
+				"/pkg/@scope%2fname": 0, "/a/../b": 0, "/a//b": 0, "/a/../admin": refused, "/admin/..": refused,
+				"/admin/../x": refused, "/admin/./x": 1, "/admin/x%2fy": 1,
+				"/exact": 2, "/exact/": 0, "/exact/.": refused, "//exact": refused, "/exact;a": refused,
+				"/exac%74": refused, "/exact/x%20y": 0, "/exact%2fx": 0,
 				strings.Repeat("/%2541", 8000): refused,
 			},
 		},
@@ -61,14 +74,16 @@ func TestAmbiguous(t *testing.T) {
 		{ // expressions are held against paths as clients spell them
 			"any /\nany ~/users/[a-zA-Z0-9%]+\nany ~/pkg/@[a-z]+%2[fF][a-z]+",
 			map[string]int{
-				"/users/a%20b": 1, "/users/%61": 1, "/users/x/../y": refused, "/users/a%2fb": refused, "/users/a%7Eb": refused, "/users/a;b": refused, "/%75sers/a": refused,
+				"/users/a%20b": 1, "/users/%61": 1, "/users/x/../y": refused, "/users/a%2fb": refused,
+				"/users/a%7Eb": refused, "/users/a;b": refused, "/%75sers/a": refused,
 				"/pkg/@scope%2fname": refused, // what decodes the slash is routed elsewhere
 			},
 		},
 		{ // a route whose own path servers read in different ways takes it as it is written
 			"any /\nany /caf%c3%a9\nany /x;v=1\nany =/zone/example.org.",
 			map[string]int{
-				"/caf%c3%a9": 1, "/caf%c3%a9/a%20b": 1, "/caf%C3%A9": refused, "/x;v=1": 2, "/x;v=1/y%20z": 2, "/x": 0, "/x;v=2": refused, "/zone/example.org.": 3, "/zone/example.org": 0,
+				"/caf%c3%a9": 1, "/caf%c3%a9/a%20b": 1, "/caf%C3%A9": refused, "/x;v=1": 2, "/x;v=1/y%20z": 2, "/x": 0,
+				"/x;v=2": refused, "/zone/example.org.": 3, "/zone/example.org": 0,
 				"/x;v=1/../caf%c3%a9": refused,
 			},
 		},
@@ -86,7 +101,8 @@ func TestAmbiguous(t *testing.T) {
 			t.Fatal(err)
 		}
 		for path, want := range table.paths {
-			got, found, err := tree.Find(&Request{Host: []byte("gw.example"), Target: path + "?q=/../x", Head: &message.Head{Method: []byte("DELETE")}})
+			got, found, err := tree.Find(&Request{Host: []byte("gw.example"), Target: path + "?q=/../x",
+				Head: &message.Head{Method: []byte("DELETE")}})
 			switch {
 			case errors.As(err, new(*AmbiguousError)):
 				got = refused
@@ -120,7 +136,8 @@ func TestAmbiguousWords(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/pub/../admin": "the path could be read as '/admin', which is routed in another way",
-		"/pub/" + strings.Repeat("%252525252525252525", 30) + strings.Repeat(`;//%2f\`, 60): "the path can be read in too many ways",
+		"/pub/" + strings.Repeat("%252525252525252525", 30) +
+			strings.Repeat(`;//%2f\`, 60): "the path can be read in too many ways",
 	} {
 		if _, _, err := tree.Find(&Request{Target: path, Head: &message.Head{}}); err == nil || err.Error() != want {
 			t.Errorf("%.40s: %v, want %s", path, err, want)
@@ -167,7 +184,8 @@ func checkDecision(t testing.TB, tree *Tree[int], routes, path string, outcomes 
 			read = "/" + read
 		}
 		if of := find(readingstest.Spell(read)); of != got {
-			t.Errorf("%q among\n%s\nis taken by %d, and %s reads it as %q, which %d takes", path, routes, got, name, read, of)
+			t.Errorf("%q among\n%s\nis taken by %d, and %s reads it as %q, which %d takes", path, routes, got, name,
+				read, of)
 		}
 	}
 }
@@ -221,7 +239,8 @@ func FuzzDecisions(f *testing.F) {
 	f.Add("/\n=/a/b\n~/a/[a-z]+", "/a//x/../b%2f")
 	f.Add("/a\n/a/b", `/a\.\b#`)
 	f.Fuzz(func(t *testing.T, routes, path string) {
-		if !strings.HasPrefix(path, "/") || strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '?' }) {
+		if !strings.HasPrefix(path, "/") ||
+			strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '?' }) {
 			t.Skip()
 		}
 		if (&message.Head{}).Parse([]byte("GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"), &message.Options{}) != nil {
@@ -229,14 +248,16 @@ func FuzzDecisions(f *testing.F) {
 		}
 		var lines []string
 		for line := range strings.SplitSeq(routes, "\n") {
-			if value := strings.TrimLeft(line, "=~"); strings.HasPrefix(value, "/") && readings.IsPlain(value) && !strings.ContainsAny(value, " \t") {
+			if value := strings.TrimLeft(line, "=~"); strings.HasPrefix(value, "/") && readings.IsPlain(value) &&
+				!strings.ContainsAny(value, " \t") {
 				lines = append(lines, "any "+line)
 			}
 		}
 		text := strings.Join(lines, "\n")
 		all := parsed(text)
 		for i := range all {
-			if p := &all[i].Match.Path; p.Kind != routing.PathExpression && !strings.HasPrefix(p.Value, "/") || strings.ContainsAny(p.Value, "\r\v\f\u0085\u00a0") {
+			if p := &all[i].Match.Path; p.Kind != routing.PathExpression && !strings.HasPrefix(p.Value, "/") ||
+				strings.ContainsAny(p.Value, "\r\v\f\u0085\u00a0") {
 				t.Skip()
 			}
 			if p := &all[i].Match.Path; p.Kind == routing.PathExpression && strings.ContainsAny(p.Value, `[(.\?%`) {

@@ -34,10 +34,10 @@ type Request struct {
 
 // A Tree finds routes. The zero value has none.
 //
-// Of the entries that fit a request, one with a named host counts before one with the end of hosts, the longer end first,
-// and both before one for any host. Then an exact path counts before an expression, the longer expression first, and both
-// before a prefix, the longer prefix first. Then counts one with a method, then one with more headers, then one with more
-// parameters, and at last the one that is added first.
+// Of the entries that fit a request, one with a named host counts before one with the end of hosts, the longer end
+// first, and both before one for any host. Then an exact path counts before an expression, the longer expression first,
+// and both before a prefix, the longer prefix first. Then counts one with a method, then one with more headers, then
+// one with more parameters, and at last the one that is added first.
 type Tree[R comparable] struct {
 	listeners []hosts[R] // by how paths are written
 	// read finds the routes of paths as servers read them. It is listeners unless servers read the path of an entry in
@@ -114,9 +114,9 @@ func (e *AmbiguousError) Error() string {
 	return "the path could be read as '" + e.Reading + "', which is routed in another way"
 }
 
-// Find returns the route of a request; the error is nil or an [AmbiguousError]. It does not allocate unless the host has
-// capital letters, an expression is compared with a value that is written in several lines or percent-encoded, or servers
-// may read the path in different ways.
+// Find returns the route of a request; the error is nil or an [AmbiguousError]. It does not allocate unless the host
+// has capital letters, an expression is compared with a value that is written in several lines or percent-encoded, or
+// servers may read the path in different ways.
 func (t *Tree[R]) Find(r *Request) (route R, found bool, err error) {
 	if uint(r.Listener) >= uint(len(t.listeners)) {
 		return route, false, nil
@@ -214,8 +214,8 @@ func (h *hosts[R]) root(host string) *node[R] {
 	return (*in)[key]
 }
 
-// ends returns the longest end of a host that begins with a dot, is at most so long, and could be known; nil if there is
-// none.
+// ends returns the longest end of a host that begins with a dot, is at most so long, and could be known; nil if there
+// is none.
 func (h *hosts[R]) ends(host []byte, most int) []byte {
 	for at := max(len(host)-min(most, h.longest), 1); len(host)-at >= h.shortest && at < len(host); at++ {
 		if host[at] == '.' {

@@ -27,7 +27,8 @@ func scan(all []Entry[int], r *Request) (int, bool) {
 		return 1 << 20
 	}
 	kindRank := func(e Entry[int]) int {
-		return map[routing.PathKind]int{routing.PathExact: 2, routing.PathExpression: 1, routing.PathPrefix: 0}[e.Match.Path.Kind]
+		return map[routing.PathKind]int{routing.PathExact: 2, routing.PathExpression: 1,
+			routing.PathPrefix: 0}[e.Match.Path.Kind]
 	}
 	pathLength := func(e Entry[int]) int {
 		if e.Match.Path.Kind == routing.PathPrefix {
@@ -37,7 +38,8 @@ func scan(all []Entry[int], r *Request) (int, bool) {
 	}
 	slices.SortStableFunc(ordered, func(a, b Entry[int]) int {
 		return cmp.Or(
-			cmp.Compare(hostRank(b), hostRank(a)), cmp.Compare(kindRank(b), kindRank(a)), cmp.Compare(pathLength(b), pathLength(a)),
+			cmp.Compare(hostRank(b), hostRank(a)), cmp.Compare(kindRank(b), kindRank(a)),
+			cmp.Compare(pathLength(b), pathLength(a)),
 			cmp.Compare(min(len(b.Match.Method), 1), min(len(a.Match.Method), 1)),
 			cmp.Compare(distinct(b.Match.Headers, strings.ToLower), distinct(a.Match.Headers, strings.ToLower)),
 			cmp.Compare(distinct(b.Match.Query, strings.Clone), distinct(a.Match.Query, strings.Clone)),
@@ -49,7 +51,8 @@ func scan(all []Entry[int], r *Request) (int, bool) {
 	}
 	for _, e := range ordered {
 		if e.Listener == r.Listener && isOfHost(e.Host, host) && isOfPath(&e.Match.Path, path) &&
-			(e.Match.Method == "" || e.Match.Method == string(r.Head.Method)) && hasHeaders(e.Match.Headers, r.Head) && hasParameters(e.Match.Query, query) {
+			(e.Match.Method == "" || e.Match.Method == string(r.Head.Method)) && hasHeaders(e.Match.Headers, r.Head) &&
+			hasParameters(e.Match.Query, query) {
 			return e.Route, true
 		}
 	}
@@ -147,8 +150,8 @@ func unescaped(text string) string {
 	return before + "%" + unescaped(text[at+1:])
 }
 
-// parsed reads entries, one a line: HOST PATH [METHOD] [NAME:VALUE]… [NAME=VALUE]…, where a path has '=' before it if it is
-// exact and '~' if it is an expression, and so has a value ('~' alone).
+// parsed reads entries, one a line: HOST PATH [METHOD] [NAME:VALUE]… [NAME=VALUE]…, where a path has '=' before it if
+// it is exact and '~' if it is an expression, and so has a value ('~' alone).
 func parsed(text string) (all []Entry[int]) {
 	for i, line := range strings.Split(text, "\n") {
 		words := strings.Fields(line)
@@ -213,67 +216,83 @@ func TestFind(t *testing.T) {
 		{ // prefixes by hosts, as the short form of the configuration has them
 			"any /\nany /api\nany /api/v1\nShop.example.com /api\n[::1] /six\nany /api",
 			map[string]int{
-				"GET - /": 0, "GET - /apis": 0, "GET - *": 0, "GET - /api": 1, "GET - /api/": 1, "GET - /api/v10": 1, "GET - /api/v1/pods": 2,
-				"GET shop.example.com /api/v1": 3, "GET SHOP.example.com:8443 /api/v1": 3, "GET shop.example.com /other": 0,
-				"GET shop.example.com. /api": 1, "GET [::1]:80 /six/a": 4, "GET [::1] /six": 4,
+				"GET - /": 0, "GET - /apis": 0, "GET - *": 0, "GET - /api": 1, "GET - /api/": 1, "GET - /api/v10": 1,
+				"GET - /api/v1/pods":           2,
+				"GET shop.example.com /api/v1": 3, "GET SHOP.example.com:8443 /api/v1": 3,
+				"GET shop.example.com /other": 0,
+				"GET shop.example.com. /api":  1, "GET [::1]:80 /six/a": 4, "GET [::1] /six": 4,
 			},
 		},
 		{ // the end of hosts
 			"*.example.com /\n*.a.example.com /\nb.a.example.com /\n*.com /x\nany /y",
 			map[string]int{
-				"GET example.com /": -1, "GET .example.com /": -1, "GET x.example.com /": 0, "GET x.y.example.com /": 0, "GET a.example.com /": 0,
-				"GET b.example.com.evil /": -1, "GET xexample.com /": -1, "GET c.a.example.com /": 1, "GET B.a.example.com:80 /": 2,
-				"GET c.b.a.example.com /": 1, "GET q.org /y": 4, "GET other.com /x": 3, "GET example.com /x": 3,
+				"GET example.com /": -1, "GET .example.com /": -1, "GET x.example.com /": 0, "GET x.y.example.com /": 0,
+				"GET a.example.com /":      0,
+				"GET b.example.com.evil /": -1, "GET xexample.com /": -1, "GET c.a.example.com /": 1,
+				"GET B.a.example.com:80 /": 2,
+				"GET c.b.a.example.com /":  1, "GET q.org /y": 4, "GET other.com /x": 3, "GET example.com /x": 3,
 			},
 		},
 		{ // the orders of Gateway API
 			"any /match\nany =/match\nany /match/prefix\nany =/match/exact\nany /match/prefix/one\nany =/match/exact/one\nany /",
 			map[string]int{
-				"GET - /match/exact/one": 5, "GET - /match/exact": 3, "GET - /match": 1, "GET - /match/prefix/one/any": 4, "GET - /match/prefix/any": 2,
+				"GET - /match/exact/one": 5, "GET - /match/exact": 3, "GET - /match": 1,
+				"GET - /match/prefix/one/any": 4, "GET - /match/prefix/any": 2,
 				"GET - /match/any": 0, "GET - /match/": 0, "GET - /any": 6, "GET - /match/exact/": 0,
 			},
 		},
 		{ // headers, of which more count before fewer, and the first line of equal ones
 			"any / version:one\nany / version:two\nany / version:two color:orange\nany / color:blue\nany / color:blue\nany / Color:~re.",
 			map[string]int{
-				"GET - / Version:one": 0, "GET - / version:two": 1, "GET - / version:two color:orange": 2, "GET - / version:two color:blue": 1,
-				"GET - / color:orange": -1, "GET - / color:blue": 3, "GET - / color:red": 5, "GET - / color:redd": -1, "GET - /": -1,
+				"GET - / Version:one": 0, "GET - / version:two": 1, "GET - / version:two color:orange": 2,
+				"GET - / version:two color:blue": 1,
+				"GET - / color:orange":           -1, "GET - / color:blue": 3, "GET - / color:red": 5, "GET - / color:redd": -1,
+				"GET - /":                      -1,
 				"GET - / color:blue color:red": -1, "GET - / version:ONE": -1,
 			},
 		},
 		{ // a value of several lines is one with commas
 			"any / x:a,b\nany / y:~(a,)?b\nany / x:a",
-			map[string]int{"GET - / x:a x:b": 0, "GET - / x:a,b": 0, "GET - / x:a x:c": -1, "GET - / y:a y:b": 1, "GET - / x:a": 2, "GET - / x:b x:a": -1},
+			map[string]int{"GET - / x:a x:b": 0, "GET - / x:a,b": 0, "GET - / x:a x:c": -1, "GET - / y:a y:b": 1,
+				"GET - / x:a": 2, "GET - / x:b x:a": -1},
 		},
 		{ // parameters
 			"any / animal=whale\nany / animal=dolphin\nany / animal=dolphin color=blue\nany / ANIMAL=Whale\nany /path animal=whale\nany / n=~[0-9]+ a=b+c",
 			map[string]int{
-				"GET - /?animal=whale": 0, "GET - /?animal=dolphin": 1, "GET - /?color=blue&animal=dolphin": 2, "GET - /?ANIMAL=Whale": 3,
-				"GET - /?animal=whale&animal=dolphin": 0, "GET - /?animal=whaledolphin": -1, "GET - /path?animal=whale": 4, "GET - /?color=blue": -1,
-				"GET - /?%61nimal=wh%61le": 0, "GET - /?n=12&a=b%2Bc": 5, "GET - /?n=12&a=b+c": -1, "GET - /?n=1x&a=b%2bc": -1, "GET - /": -1, "GET - /?animal": -1,
+				"GET - /?animal=whale": 0, "GET - /?animal=dolphin": 1, "GET - /?color=blue&animal=dolphin": 2,
+				"GET - /?ANIMAL=Whale":                3,
+				"GET - /?animal=whale&animal=dolphin": 0, "GET - /?animal=whaledolphin": -1,
+				"GET - /path?animal=whale": 4, "GET - /?color=blue": -1,
+				"GET - /?%61nimal=wh%61le": 0, "GET - /?n=12&a=b%2Bc": 5, "GET - /?n=12&a=b+c": -1,
+				"GET - /?n=1x&a=b%2bc": -1, "GET - /": -1, "GET - /?animal": -1,
 			},
 		},
 		{ // what does not fit falls through to the next best, also to another host
 			"a.example /v1 POST\n*.example /v1 GET x:1\nany /v1 GET\na.example =/v1 PUT\na.example / DELETE",
 			map[string]int{
-				"POST a.example /v1": 0, "PUT a.example /v1": 3, "DELETE a.example /v1": 4, "GET a.example /v1 x:1": 1, "GET a.example /v1": 2, "PATCH a.example /v1": -1,
+				"POST a.example /v1": 0, "PUT a.example /v1": 3, "DELETE a.example /v1": 4, "GET a.example /v1 x:1": 1,
+				"GET a.example /v1": 2, "PATCH a.example /v1": -1,
 				"PUT a.example /v1/": -1,
 			},
 		},
 		{ // a method counts before headers, these before parameters
 			"any / q=1 r=1 s=1\nany / h:1\nany / GET\nany / GET h:1",
-			map[string]int{"GET - /?q=1&r=1&s=1": 2, "GET - /?q=1&r=1&s=1 h:1": 3, "POST - /?q=1&r=1&s=1 h:1": 1, "POST - /?q=1&r=1&s=1": 0, "POST - /": -1},
+			map[string]int{"GET - /?q=1&r=1&s=1": 2, "GET - /?q=1&r=1&s=1 h:1": 3, "POST - /?q=1&r=1&s=1 h:1": 1,
+				"POST - /?q=1&r=1&s=1": 0, "POST - /": -1},
 		},
 		{ // expressions count between exact paths and prefixes, and are about whole paths
 			"any /users\nany ~/users/[0-9]+\nany =/users/7\nany ~/users/[0-9]+/items/.*\nany ~/(users|groups)/x POST\nany ~.*/end",
 			map[string]int{
-				"GET - /users/5": 1, "GET - /users/7": 2, "GET - /users/5x": 0, "GET - /users/5/items/": 3, "GET - /users/5/items": 0, "GET - /groups/x": -1,
-				"POST - /groups/x": 4, "GET - /users/end": 5, "GET - /a/b/end": 5, "GET - /end/": -1, "GET - /users/5/items/end": 3,
+				"GET - /users/5": 1, "GET - /users/7": 2, "GET - /users/5x": 0, "GET - /users/5/items/": 3,
+				"GET - /users/5/items": 0, "GET - /groups/x": -1,
+				"POST - /groups/x": 4, "GET - /users/end": 5, "GET - /a/b/end": 5, "GET - /end/": -1,
+				"GET - /users/5/items/end": 3,
 			},
 		},
 		{ // listeners are apart
 			"any /a\n1:any /b\n1:x.example /",
-			map[string]int{"GET - /a": 0, "GET - /b": -1, "GET - /b listener-1": 1, "GET x.example /a listener-1": 2, "GET x.example /a": 0},
+			map[string]int{"GET - /a": 0, "GET - /b": -1, "GET - /b listener-1": 1, "GET x.example /a listener-1": 2,
+				"GET x.example /a": 0},
 		},
 	} {
 		tree, err := New(parsed(table.routes))
@@ -310,7 +329,8 @@ func TestFindDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]int{
-		"GET shop.example.com:443 /api/v1/orders/7?a=b%2Bc version:two": 0, "GET x.example.com /api/v1/orders?n=5 x:12": 1, "POST shop.example.com /api": 2,
+		"GET shop.example.com:443 /api/v1/orders/7?a=b%2Bc version:two": 0,
+		"GET x.example.com /api/v1/orders?n=5 x:12":                     1, "POST shop.example.com /api": 2,
 	} {
 		r := request(t, line)
 		if n := testing.AllocsPerRun(100, func() { _, _, _ = tree.Find(r) }); n != 0 {
@@ -349,7 +369,8 @@ func FuzzFind(f *testing.F) {
 		}
 		all := parsed(routes)
 		for i := range all {
-			if e := &all[i]; e.Host != "" && strings.ContainsAny(e.Host, ":") || strings.HasPrefix(e.Host, "*") && !strings.HasPrefix(e.Host, "*.") {
+			if e := &all[i]; e.Host != "" && strings.ContainsAny(e.Host, ":") || strings.HasPrefix(e.Host, "*") &&
+				!strings.HasPrefix(e.Host, "*.") {
 				t.Skip() // which no table has
 			}
 			if p := &all[i].Match.Path; p.Kind != routing.PathExpression && !strings.HasPrefix(p.Value, "/") {
@@ -375,7 +396,8 @@ func BenchmarkFind(b *testing.B) {
 	for _, n := range []int{1, 10_000} {
 		entries := make([]Entry[int], n)
 		for i := range entries {
-			entries[i] = Entry[int]{Host: fmt.Sprintf("h%d.example.com", i%1000), Match: &routing.Match{Path: routing.PathMatch{Value: fmt.Sprintf("/api/v%d", i/1000)}}, Route: i}
+			entries[i] = Entry[int]{Host: fmt.Sprintf("h%d.example.com", i%1000),
+				Match: &routing.Match{Path: routing.PathMatch{Value: fmt.Sprintf("/api/v%d", i/1000)}}, Route: i}
 		}
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			tree, err := New(entries)

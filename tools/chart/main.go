@@ -88,7 +88,8 @@ func configurationSchema(text []byte) (schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	own.Properties["policies"] = schema{"type": "object", "additionalProperties": false, "properties": schema{"lastGood": kept}}
+	own.Properties["policies"] = schema{"type": "object", "additionalProperties": false,
+		"properties": schema{"lastGood": kept}}
 	return schema{
 		"type": "object", "additionalProperties": false, "properties": own.Properties,
 		"description": "A GatewayConfiguration without what the chart sets: apiVersion, kind, listen, tls, admin.listen, admin.tls, admin.tokenFile and the paths of policies.",

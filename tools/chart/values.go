@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// values are the values of the chart, in the order of values.yaml, which says what each is. The tags say which words a text
-// may be, the pattern that it matches, and between which numbers a number lies.
+// values are the values of the chart, in the order of values.yaml, which says what each is. The tags say which words a
+// text may be, the pattern that it matches, and between which numbers a number lies.
 type values struct {
 	Mode             string                        `json:"mode" enum:"Ingress|APIServer|Sidecar"`
 	NameOverride     string                        `json:"nameOverride" pattern:"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$" maxLength:"50"`

@@ -10,8 +10,8 @@ import (
 const (
 	maxColumns = 120
 	tabColumns = 4
-	// maxLiteral is how wide a literal, or a word of a comment, may be before its line may be longer: it could not be broken
-	// sensibly.
+	// maxLiteral is how wide a literal, or a word of a comment, may be before its line may be longer: it could not be
+	// broken sensibly.
 	maxLiteral = 80
 )
 
@@ -82,8 +82,8 @@ func widthOf(text string) int {
 	return utf8.RuneCountInString(text) + (tabColumns-1)*strings.Count(text, "\t")
 }
 
-// isExempt reports whether the line may be longer: it has a literal or a word that could not be broken sensibly, or no place for
-// a break.
+// isExempt reports whether the line may be longer: it has a literal or a word that could not be broken sensibly, or no
+// place for a break.
 func (l *line) isExempt() bool {
 	if l.isInside {
 		return true

@@ -32,8 +32,8 @@ func main() {
 	}
 }
 
-// check returns a sentence for each line that is too long, of all Go files of a folder and below it. If write is set the
-// files are mended first.
+// check returns a sentence for each line that is too long, of all Go files of a folder and below it. If write is set
+// the files are mended first.
 func check(dir string, write bool) (found []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -68,7 +68,8 @@ func check(dir string, write bool) (found []string, err error) {
 		}
 		for _, l := range read(src) {
 			if w := l.width(); w > maxColumns && !l.isExempt() {
-				found = append(found, fmt.Sprintf("%s:%d: the line has %d columns, which are more than %d", name, l.number, w, maxColumns))
+				found = append(found, fmt.Sprintf("%s:%d: the line has %d columns, which are more than %d", name,
+					l.number, w, maxColumns))
 			}
 		}
 		return nil

@@ -34,8 +34,8 @@ func mend(src []byte) ([]byte, error) {
 	return now, nil
 }
 
-// wordsOf are the tokens of a file without semicolons, which a line break replaces, and the words of its comments, which may
-// move.
+// wordsOf are the tokens of a file without semicolons, which a line break replaces, and the words of its comments,
+// which may move.
 func wordsOf(src []byte) (code, comments []string) {
 	for _, l := range read(src) {
 		for _, p := range l.pieces {
@@ -100,7 +100,8 @@ func joined(words, comment string) string {
 func goesOn(l, next *line) bool {
 	indent, comment, _ := l.comment()
 	other, text, isComment := next.comment()
-	return isComment && indent == other && continuation(comment) == "// " && strings.HasPrefix(text, "// ") && len(text) > 3 &&
+	return isComment && indent == other && continuation(comment) == "// " && strings.HasPrefix(text, "// ") &&
+		len(text) > 3 &&
 		!strings.ContainsRune(" \t-*#", rune(text[3]))
 }
 
@@ -143,7 +144,8 @@ func (l *line) broken() string {
 	for i, p := range l.pieces {
 		switch p.token {
 		case token.LPAREN, token.LBRACE, token.LBRACK:
-			isResults = isResults || isFunc && depth == 0 && p.token == token.LPAREN && l.pieces[i-1].token == token.RPAREN
+			isResults = isResults || isFunc && depth == 0 && p.token == token.LPAREN &&
+				l.pieces[i-1].token == token.RPAREN
 			depth++
 		case token.RPAREN, token.RBRACE, token.RBRACK:
 			depth--
@@ -153,7 +155,8 @@ func (l *line) broken() string {
 			break
 		}
 		cost, isPlace := costOf(p.token)
-		if !isPlace || isResults || i < assigned || p.token == token.LPAREN && !l.isCall(i) || l.pieces[i+1].token == token.COMMENT {
+		if !isPlace || isResults || i < assigned || p.token == token.LPAREN && !l.isCall(i) ||
+			l.pieces[i+1].token == token.COMMENT {
 			continue
 		}
 		value := widthOf(strings.TrimLeft(l.text[:p.end], "\t")) - cost - 60*depth
@@ -183,7 +186,8 @@ func (l *line) isCall(i int) bool {
 	return before == token.IDENT || before == token.RPAREN || before == token.RBRACK || before == token.RBRACE
 }
 
-// assignment is the index of the operator by which the line assigns, before which it is not broken; -1 if it assigns nothing.
+// assignment is the index of the operator by which the line assigns, before which it is not broken; -1 if it assigns
+// nothing.
 func (l *line) assignment() int {
 	depth := 0
 	for i, p := range l.pieces {
@@ -218,7 +222,8 @@ func costOf(t token.Token) (int, bool) {
 	return 0, false
 }
 
-// withoutComment moves the comment behind the code to a line of its own: before the code, or into the block that it begins.
+// withoutComment moves the comment behind the code to a line of its own: before the code, or into the block that it
+// begins.
 func (l *line) withoutComment(c piece) string {
 	indent := l.text[:len(l.text)-len(strings.TrimLeft(l.text, "\t"))]
 	code := strings.TrimRight(l.text[:c.start], " ")

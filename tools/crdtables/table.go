@@ -136,7 +136,8 @@ func (t *table) row(path string, s *schema, isRequired bool, rules []string) {
 	if isRequired {
 		value = "required"
 	}
-	_, _ = fmt.Fprintf(t, "| `%s` | %s | %s | %s |\n", path, cell(typeOf(s)), cell(value), cell(strings.TrimSpace(meaning)))
+	_, _ = fmt.Fprintf(t, "| `%s` | %s | %s | %s |\n", path, cell(typeOf(s)), cell(value),
+		cell(strings.TrimSpace(meaning)))
 }
 
 // cell returns text that does not end a cell of a table.

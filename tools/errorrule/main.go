@@ -1,6 +1,6 @@
-// Errorrule checks that functions return errors as error, not as pointers to a type that implements it: such a pointer that
-// is nil becomes an error that is not nil. Constructors may return pointers: functions that never return nil, because all
-// that they return is a new value or what another constructor returned.
+// Errorrule checks that functions return errors as error, not as pointers to a type that implements it: such a pointer
+// that is nil becomes an error that is not nil. Constructors may return pointers: functions that never return nil,
+// because all that they return is a new value or what another constructor returned.
 //
 // Usage: errorrule DIR, where DIR holds the module's go.mod. The exit code is 1 if anything is found.
 package main

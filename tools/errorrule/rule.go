@@ -66,7 +66,8 @@ func functionsOf(p load.Package, file *ast.File) (all []*function) {
 	add := func(of *types.Func, name string, signature *types.Signature, at token.Pos, body *ast.BlockStmt) {
 		for i := range signature.Results().Len() {
 			if t := signature.Results().At(i).Type(); isErrorPointer(t) {
-				f := &function{of: of, at: p.Fset.Position(at), name: name, result: i, pointer: types.TypeString(t, short), info: p.TypesInfo}
+				f := &function{of: of, at: p.Fset.Position(at), name: name, result: i,
+					pointer: types.TypeString(t, short), info: p.TypesInfo}
 				if r := signature.Recv(); r != nil {
 					f.receiver = r
 				}

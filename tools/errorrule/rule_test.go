@@ -98,7 +98,8 @@ var badFunction = func() *E { return nil }
 		got = append(got, f.name)
 	}
 	want := []string{
-		"badNil", "badVariable", "badAs", "badUnguarded", "badElse", "badCall", "badArgument", "badOther", "badNamed", "badField",
+		"badNil", "badVariable", "badAs", "badUnguarded", "badElse", "badCall", "badArgument", "badOther", "badNamed",
+		"badField",
 		"BadMethod", "a function",
 	}
 	if !slices.Equal(got, want) {

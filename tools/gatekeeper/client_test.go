@@ -44,7 +44,9 @@ var namespaces = map[string]map[string]string{
 // addNamespaces lets the gateway's API server know them.
 func addNamespaces(g *gateway) {
 	for name, labels := range namespaces {
-		g.server.store("/api/v1/namespaces/"+name, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": labels}})
+		g.server.store("/api/v1/namespaces/"+name,
+			map[string]any{"apiVersion": "v1", "kind": "Namespace",
+				"metadata": map[string]any{"name": name, "labels": labels}})
 	}
 }
 
@@ -52,7 +54,8 @@ func namespaceOf(name string) *corev1.Namespace {
 	if name == "" {
 		return nil
 	}
-	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: namespaces[name]}}
+	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: namespaces[name]}}
 }
 
 // newClient makes a client of Gatekeeper's. Of a template with code for both engines it uses the
@@ -72,7 +75,8 @@ func newClient(t *testing.T, expressionsFirst bool) *constraintclient.Client {
 		drivers[0], drivers[1] = drivers[1], drivers[0]
 	}
 	c, err := constraintclient.NewClient(append(drivers,
-		constraintclient.Targets(&target.K8sValidationTarget{}), constraintclient.EnforcementPoints(util.WebhookEnforcementPoint))...)
+		constraintclient.Targets(&target.K8sValidationTarget{}),
+		constraintclient.EnforcementPoints(util.WebhookEnforcementPoint))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +132,8 @@ func ask(t *testing.T, c *constraintclient.Client, r *request) (denied string, w
 	if r.old != nil {
 		q.Operation, q.OldObject = admissionv1.Update, runtime.RawExtension{Raw: encoded(r.old)}
 	}
-	review := &target.AugmentedReview{AdmissionRequest: q, Source: types.SourceTypeOriginal, IsAdmission: true, Namespace: namespaceOf(r.namespace)}
+	review := &target.AugmentedReview{AdmissionRequest: q, Source: types.SourceTypeOriginal, IsAdmission: true,
+		Namespace: namespaceOf(r.namespace)}
 	options := []reviews.ReviewOpt{reviews.EnforcementPoint(util.WebhookEnforcementPoint)}
 	if ns := namespaceOf(r.namespace); ns != nil {
 		var object map[string]any

@@ -193,7 +193,8 @@ func (g *gateway) send(t *testing.T, r *request) answer {
 	method, path := http.MethodPost, r.path
 	if r.old != nil {
 		method, path = http.MethodPut, r.path+"/"+r.name()
-		// Later requests find what was there: the old object may be a Namespace, which the gateway remembers for a while.
+		// Later requests find what was there: the old object may be a Namespace, which the gateway remembers for a
+		// while.
 		defer g.server.replace(path, encoded(r.old))()
 	}
 	g.server.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/open-policy-agent/gatekeeper/v3/pkg/gator/verify"
 )
 
-// TestSuitesAsGator: suites have the verdicts of gator's own runner, case by case. What the gateway skips says why, and is
-// none of what both play.
+// TestSuitesAsGator: suites have the verdicts of gator's own runner, case by case. What the gateway skips says why, and
+// is none of what both play.
 func TestSuitesAsGator(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 11))
 	dir := t.TempDir()
@@ -56,7 +56,8 @@ func verdictsOfGator(t *testing.T, dir string) (verdicts map[string]string, reas
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := verify.NewRunner(files, func(opts ...gator.Opt) (gator.Client, error) { return gator.NewOPAClient(false, opts...) })
+	runner, err := verify.NewRunner(files,
+		func(opts ...gator.Opt) (gator.Client, error) { return gator.NewOPAClient(false, opts...) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,9 +158,13 @@ spec:
 `)
 	write("constraint.yaml", fmt.Sprintf("apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: Flaws\nmetadata: {name: flaws}\nspec:\n  enforcementAction: %s\n  match: %s\n  parameters: %s\n",
 		pick("deny", "deny", "warn", "dryrun"),
-		pick("{}", "{}", "{kinds: [{apiGroups: [''], kinds: [ConfigMap]}]}", "{kinds: [{apiGroups: ['*'], kinds: ['*']}]}", "{kinds: [{apiGroups: [apps], kinds: [Deployment]}]}",
-			"{namespaces: [team-a]}", "{excludedNamespaces: ['team-*']}", "{labelSelector: {matchLabels: {tier: gold}}}", "{name: 'obj-*'}", "{scope: Namespaced}", "{scope: Cluster}"),
-		pick("{}", "{}", "{}", "{prefix: a}", "{prefix: a}", "{prefix: b}", "{prefix: 5}", "{unnamed: a}", "{unnamed: b, prefix: b}", "{unnamed: 5}")))
+		pick("{}", "{}", "{kinds: [{apiGroups: [''], kinds: [ConfigMap]}]}",
+			"{kinds: [{apiGroups: ['*'], kinds: ['*']}]}", "{kinds: [{apiGroups: [apps], kinds: [Deployment]}]}",
+			"{namespaces: [team-a]}", "{excludedNamespaces: ['team-*']}",
+			"{labelSelector: {matchLabels: {tier: gold}}}", "{name: 'obj-*'}", "{scope: Namespaced}",
+			"{scope: Cluster}"),
+		pick("{}", "{}", "{}", "{prefix: a}", "{prefix: a}", "{prefix: b}", "{prefix: 5}", "{unnamed: a}",
+			"{unnamed: b, prefix: b}", "{unnamed: 5}")))
 	var objects []string
 	for i := range 4 {
 		var notes []string
@@ -205,8 +210,13 @@ spec:
 			}
 			fmt.Fprint(&b, "    assertions:\n")
 			for range 1 + rnd.IntN(2) {
-				fmt.Fprintf(&b, "    - {%s}\n", pick("violations: yes", "violations: no", "violations: 0", "violations: 1", "violations: 2", "violations: 3", "message: alpha", "message: 'has a.*'",
-					"message: beta, violations: 1", "message: '^has', violations: 2", "message: nothing, violations: no", "message: flawed, violations: 2", "message: flawed, violations: 1", "message: flawed", "message: gamma, violations: yes", `violations: "1"`, "message: 'flaw of known'"))
+				fmt.Fprintf(&b, "    - {%s}\n",
+					pick("violations: yes", "violations: no", "violations: 0", "violations: 1", "violations: 2",
+						"violations: 3", "message: alpha", "message: 'has a.*'",
+						"message: beta, violations: 1", "message: '^has', violations: 2",
+						"message: nothing, violations: no", "message: flawed, violations: 2",
+						"message: flawed, violations: 1", "message: flawed", "message: gamma, violations: yes",
+						`violations: "1"`, "message: 'flaw of known'"))
 			}
 		}
 	}

@@ -31,23 +31,24 @@ func suitesDir(t *testing.T) string {
 // library returns the templates of Gatekeeper's library and their constraints, by names of their own.
 func library(t *testing.T, dir string) (all []*unstructured.Unstructured) {
 	t.Helper()
-	err := filepath.WalkDir(filepath.Join(dir, "data", "gatekeeper-library", "library"), func(name string, entry os.DirEntry, err error) error {
-		base := filepath.Base(name)
-		if err != nil || base != "template.yaml" && !strings.HasPrefix(base, "constraint") {
-			return err
-		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		for _, o := range objectsOf(t, string(text)) {
-			if base != "template.yaml" {
-				o.SetName(fmt.Sprintf("c%d-%s", len(all), o.GetName()))
+	err := filepath.WalkDir(filepath.Join(dir, "data", "gatekeeper-library", "library"),
+		func(name string, entry os.DirEntry, err error) error {
+			base := filepath.Base(name)
+			if err != nil || base != "template.yaml" && !strings.HasPrefix(base, "constraint") {
+				return err
 			}
-			all = append(all, o)
-		}
-		return nil
-	})
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			for _, o := range objectsOf(t, string(text)) {
+				if base != "template.yaml" {
+					o.SetName(fmt.Sprintf("c%d-%s", len(all), o.GetName()))
+				}
+				all = append(all, o)
+			}
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,14 +26,18 @@ func pick(r *rand.Rand, texts ...string) string { return texts[r.IntN(len(texts)
 // randomMatch writes the members of a match block, a few of them, mostly such that they can match.
 func randomMatch(r *rand.Rand) string {
 	selectors := []string{
-		"{matchLabels: {tier: prod}}", "{matchLabels: {tier: dev, a: b}}", "{}", "{matchExpressions: [{key: tier, operator: Exists}]}",
-		"{matchExpressions: [{key: tier, operator: NotIn, values: [prod, dev]}]}", "{matchExpressions: [{key: a, operator: DoesNotExist}]}",
+		"{matchLabels: {tier: prod}}", "{matchLabels: {tier: dev, a: b}}", "{}",
+		"{matchExpressions: [{key: tier, operator: Exists}]}",
+		"{matchExpressions: [{key: tier, operator: NotIn, values: [prod, dev]}]}",
+		"{matchExpressions: [{key: a, operator: DoesNotExist}]}",
 		"{matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [team-a, default]}]}",
 		"{matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [team-a]}]}",
 	}
-	names := []string{"[team-a]", "['team-*']", "['*-a', default]", "['*']", "['*e*']", "[kube-system, team-b]", "[]", "['*-']"}
+	names := []string{"[team-a]", "['team-*']", "['*-a', default]", "['*']", "['*e*']", "[kube-system, team-b]", "[]",
+		"['*-']"}
 	members := []string{
-		"kinds: " + pick(r, "[{apiGroups: [''], kinds: [Pod]}]", "[{apiGroups: ['*'], kinds: ['*']}]", "[{kinds: [Pod, Deployment]}]", "[{apiGroups: [apps]}]",
+		"kinds: " + pick(r, "[{apiGroups: [''], kinds: [Pod]}]", "[{apiGroups: ['*'], kinds: ['*']}]",
+			"[{kinds: [Pod, Deployment]}]", "[{apiGroups: [apps]}]",
 			"[{apiGroups: [shop.example.com], kinds: [Order]}, {apiGroups: [''], kinds: [Namespace]}]", "[{apiGroups: ['', apps], kinds: [Service, Deployment, Pod]}]", "[]",
 			"[{apiGroups: [rbac.authorization.k8s.io], kinds: ['*']}]", "[{}]"),
 		"scope: " + pick(r, "Cluster", "Namespaced", "'*'", "cluster"),
@@ -66,9 +70,11 @@ func randomRequest(r *rand.Rand) *request {
 	case 2:
 		apiVersion, named, q.path = "shop.example.com/v1", "Order", "/apis/shop.example.com/v1"+in+"/orders"
 	case 3:
-		apiVersion, named, q.path, name = "v1", "Namespace", "/api/v1/namespaces", pick(r, "team-a", "team-c", "kube-system")
+		apiVersion, named, q.path, name = "v1", "Namespace", "/api/v1/namespaces",
+			pick(r, "team-a", "team-c", "kube-system")
 	case 4:
-		apiVersion, named, q.path = "rbac.authorization.k8s.io/v1", "ClusterRole", "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+		apiVersion, named, q.path = "rbac.authorization.k8s.io/v1", "ClusterRole",
+			"/apis/rbac.authorization.k8s.io/v1/clusterroles"
 	}
 	object := func() map[string]any {
 		metadata := map[string]any{"name": name}
@@ -130,19 +136,21 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// compare compares the gateway's answer with Gatekeeper's. Gatekeeper has no order of its own for what several constraints
-// say in the same words.
+// compare compares the gateway's answer with Gatekeeper's. Gatekeeper has no order of its own for what several
+// constraints say in the same words.
 func compare(t *testing.T, q *request, got answer, denied string, warnings []string) {
 	t.Helper()
 	var message string
 	if got.code >= 400 {
 		message = got.message
 	}
-	for _, of := range []struct{ got, want []string }{{strings.Split(message, "\n"), strings.Split(denied, "\n")}, {got.warnings, warnings}} {
+	for _, of := range []struct{ got, want []string }{{strings.Split(message, "\n"), strings.Split(denied, "\n")},
+		{got.warnings, warnings}} {
 		if slices.Equal(texts(of.got), texts(of.want)) && slices.Equal(sorted(of.got), sorted(of.want)) {
 			continue
 		}
-		t.Errorf("%s %s (old: %s) %d\ngot  %s\nwant %s", q.path, encoded(q.object), encoded(q.old), got.code, strings.Join(of.got, "\n     "), strings.Join(of.want, "\n     "))
+		t.Errorf("%s %s (old: %s) %d\ngot  %s\nwant %s", q.path, encoded(q.object), encoded(q.old), got.code,
+			strings.Join(of.got, "\n     "), strings.Join(of.want, "\n     "))
 	}
 }
 

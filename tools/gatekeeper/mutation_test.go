@@ -53,7 +53,8 @@ func mutatorOf(u *unstructured.Unstructured) (types.Mutator, error) {
 
 // randomMutator writes a mutator of objects of a kind. Locations are of the objects that randomObject makes, or close.
 func randomMutator(r *rand.Rand, kind string, i int) string {
-	applyTo := "applyTo: [{groups: [m.example.com], versions: [v1], kinds: [" + kind + "]" + pick(r, "", "", ", operations: [CREATE]", ", operations: [UPDATE, CREATE]", ", operations: ['*']") + "}]"
+	applyTo := "applyTo: [{groups: [m.example.com], versions: [v1], kinds: [" + kind + "]" +
+		pick(r, "", "", ", operations: [CREATE]", ", operations: [UPDATE, CREATE]", ", operations: ['*']") + "}]"
 	match := ""
 	if r.IntN(3) == 0 {
 		match = ", match: " + randomMatch(r)
@@ -62,13 +63,15 @@ func randomMutator(r *rand.Rand, kind string, i int) string {
 	manifest := func(version, of, spec string) string {
 		return fmt.Sprintf("apiVersion: mutations.gatekeeper.sh/%s\nkind: %s\nmetadata: {name: %s}\nspec: {%s%s}\n", version, of, name, spec, match)
 	}
-	value := pick(r, "value: x", "value: why", "value: {p: q}", "value: [x]", "value: true", "fromMetadata: {field: name}", "fromMetadata: {field: namespace}")
+	value := pick(r, "value: x", "value: why", "value: {p: q}", "value: [x]", "value: true",
+		"fromMetadata: {field: name}", "fromMetadata: {field: namespace}")
 	tests := ""
 	test := func(paths ...string) string {
 		if r.IntN(3) > 0 {
 			return ""
 		}
-		return ", pathTests: [{subPath: '" + pick(r, paths...) + "', condition: " + pick(r, "MustExist", "MustNotExist") + "}]"
+		return ", pathTests: [{subPath: '" + pick(r, paths...) + "', condition: " +
+			pick(r, "MustExist", "MustNotExist") + "}]"
 	}
 	switch r.IntN(7) {
 	case 0:
@@ -76,7 +79,8 @@ func randomMutator(r *rand.Rand, kind string, i int) string {
 		return manifest("v1", "Assign", applyTo+", location: spec.a, parameters: {assign: {"+value+"}"+tests+"}")
 	case 1:
 		tests = test("spec.o", "spec.o.deep", "spec.o.deep.er")
-		return manifest("v1beta1", "Assign", applyTo+", location: spec.o.deep.er, parameters: {assign: {"+value+"}"+tests+"}")
+		return manifest("v1beta1", "Assign", applyTo+", location: spec.o.deep.er, parameters: {assign: {"+value+"}"+
+			tests+"}")
 	case 2:
 		key := pick(r, "'*'", "x", "y", "z", "'quo ted'")
 		path := `spec.items[name: ` + strings.Trim(key, "'") + `]`
@@ -84,19 +88,27 @@ func randomMutator(r *rand.Rand, kind string, i int) string {
 			path = `spec.items[name: "quo ted"]`
 		}
 		tests = test("spec.items", path, path+".image")
-		return manifest("v1", "Assign", applyTo+", location: '"+path+"."+pick(r, "image", "pull")+"', parameters: {assign: {"+value+"}"+strings.ReplaceAll(tests, path+".image", path)+"}")
+		return manifest("v1", "Assign", applyTo+", location: '"+path+"."+pick(r, "image", "pull")+
+			"', parameters: {assign: {"+value+"}"+strings.ReplaceAll(tests, path+".image", path)+"}")
 	case 3:
 		key := pick(r, "x", "w")
-		return manifest("v1", "Assign", applyTo+", location: 'spec.items[name: "+key+"]', parameters: {assign: {value: {name: "+key+", new: 'yes'}}}")
+		return manifest("v1", "Assign", applyTo+", location: 'spec.items[name: "+key+
+			"]', parameters: {assign: {value: {name: "+key+", new: 'yes'}}}")
 	case 4:
 		tests = test("spec", "spec.tags")
-		return manifest("v1", "ModifySet", applyTo+", location: "+pick(r, "spec.tags", "'spec.items[name: *].args'", "spec.more.tags")+", parameters: {operation: "+pick(r, "merge", "prune")+", values: {fromList: "+
+		return manifest("v1", "ModifySet", applyTo+", location: "+pick(r, "spec.tags", "'spec.items[name: *].args'",
+			"spec.more.tags")+", parameters: {operation: "+pick(r, "merge", "prune")+", values: {fromList: "+
 			pick(r, "[a, b]", "[c]", "[{k: v}]", "[]")+"}"+strings.ReplaceAll(tests, "spec.tags", "spec")+"}")
 	case 5:
-		return manifest("v1", "AssignMetadata", "location: metadata."+pick(r, "labels", "annotations")+"."+pick(r, "tier", `"example.com/a"`, "n")+", parameters: {assign: {"+pick(r, "value: set", "fromMetadata: {field: name}")+"}}")
+		return manifest("v1", "AssignMetadata", "location: metadata."+pick(r, "labels", "annotations")+"."+
+			pick(r, "tier", `"example.com/a"`, "n")+", parameters: {assign: {"+
+			pick(r, "value: set", "fromMetadata: {field: name}")+"}}")
 	}
-	return manifest("v1alpha1", "AssignImage", applyTo+", location: 'spec.items[name: "+pick(r, "*", "x")+"].image', parameters: {"+
-		pick(r, "assignTag: ':v2'", "assignDomain: r.example.com", "assignDomain: r.example.com, assignPath: some/where", "assignTag: '@sha256:"+strings.Repeat("0a", 32)+"'")+"}")
+	return manifest("v1alpha1", "AssignImage", applyTo+", location: 'spec.items[name: "+pick(r, "*", "x")+
+		"].image', parameters: {"+
+		pick(r, "assignTag: ':v2'", "assignDomain: r.example.com",
+			"assignDomain: r.example.com, assignPath: some/where", "assignTag: '@sha256:"+strings.Repeat("0a", 32)+"'")+
+		"}")
 }
 
 // randomObject is an object that mutators change, or cannot.
@@ -108,9 +120,12 @@ func randomObject(r *rand.Rand, kind string) map[string]any {
 		}
 	}
 	maybe("a", "x", "why", map[string]any{"p": "q"}, 5, nil)
-	maybe("o", map[string]any{}, map[string]any{"deep": map[string]any{"er": "why", "n": 1}}, map[string]any{"deep": map[string]any{}}, map[string]any{"deep": "text"})
-	maybe("items", []any{}, []any{map[string]any{"name": "x", "image": "nginx"}}, []any{map[string]any{"name": "x", "image": "a.b:80/c:1"}, map[string]any{"name": "y", "args": []any{"a"}}},
-		[]any{map[string]any{"image": "library/busy:1"}, map[string]any{"name": "quo ted", "image": "localhost/x@sha256:00"}})
+	maybe("o", map[string]any{}, map[string]any{"deep": map[string]any{"er": "why", "n": 1}},
+		map[string]any{"deep": map[string]any{}}, map[string]any{"deep": "text"})
+	maybe("items", []any{}, []any{map[string]any{"name": "x", "image": "nginx"}},
+		[]any{map[string]any{"name": "x", "image": "a.b:80/c:1"}, map[string]any{"name": "y", "args": []any{"a"}}},
+		[]any{map[string]any{"image": "library/busy:1"},
+			map[string]any{"name": "quo ted", "image": "localhost/x@sha256:00"}})
 	maybe("tags", []any{"a"}, []any{}, []any{"c", "a", map[string]any{"k": "v"}}, "text")
 	maybe("more", map[string]any{})
 	metadata := map[string]any{"name": pick(r, "web", "db"), "namespace": pick(r, "team-a", "kube-system")}
@@ -145,7 +160,8 @@ func TestMutation(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
-			// Of AssignMetadata there is one at most for each set, which matches all objects; conflicts are refused by the gateway.
+			// Of AssignMetadata there is one at most for each set, which matches all objects; conflicts are refused by
+			// the gateway.
 			if err := system.Upsert(m); err != nil {
 				if err := system.Remove(m.ID()); err != nil {
 					t.Fatal(err)
@@ -162,7 +178,8 @@ func TestMutation(t *testing.T) {
 		kind := fmt.Sprintf("Thing%d", r.IntN(sets))
 		object := randomObject(r, kind)
 		namespace := object["metadata"].(map[string]any)["namespace"].(string)
-		q := &request{object: object, namespace: namespace, path: "/apis/m.example.com/v1/namespaces/" + namespace + "/" + strings.ToLower(kind) + "s"}
+		q := &request{object: object, namespace: namespace, path: "/apis/m.example.com/v1/namespaces/" + namespace +
+			"/" + strings.ToLower(kind) + "s"}
 		operation := admissionv1.Create
 		if r.IntN(3) == 0 {
 			operation = admissionv1.Update
@@ -174,12 +191,15 @@ func TestMutation(t *testing.T) {
 		if err := u.UnmarshalJSON(encoded(object)); err != nil {
 			t.Fatal(err)
 		}
-		mutated, err := system.Mutate(context.Background(), &types.Mutable{Object: u, Namespace: namespaceOf(namespace), Source: types.SourceTypeOriginal, Operation: operation})
+		mutated, err := system.Mutate(context.Background(), &types.Mutable{Object: u, Namespace: namespaceOf(namespace),
+			Source: types.SourceTypeOriginal, Operation: operation})
 		got := g.send(t, q)
 		if err != nil {
 			failed++
-			if got.code != 500 || !strings.HasPrefix(got.message, `admission webhook "mutation.gatekeeper.sh" denied the request: `) || got.written != nil {
-				t.Errorf("%s\ngot  %d %s, written %s\nwant the failure %v", encoded(object), got.code, got.message, got.written, err)
+			if got.code != 500 || !strings.HasPrefix(got.message,
+				`admission webhook "mutation.gatekeeper.sh" denied the request: `) || got.written != nil {
+				t.Errorf("%s\ngot  %d %s, written %s\nwant the failure %v", encoded(object), got.code, got.message,
+					got.written, err)
 			}
 			continue
 		}

@@ -68,7 +68,8 @@ wanted[n] { n := input.parameters.allowed[_] }`,
 		policies = append(policies, fmt.Sprintf(`{"apiVersion":"templates.gatekeeper.sh/v1","kind":"ConstraintTemplate","metadata":{"name":%q},"spec":{"crd":{"spec":{"names":{"kind":%q},`+
 			`"validation":{"openAPIV3Schema":{"type":"object","properties":{"most":{"type":"integer"},"allowed":{"type":"array","items":{"type":"string"}}}}}}},`+
 			`"targets":[{"target":"admission.k8s.gatekeeper.sh","rego":%s}]}}`, strings.ToLower(kind), kind, source))
-		for j, parameters := range []string{`{"most":2,"allowed":["web"]}`, `{"most":5,"allowed":["web","proxy"]}`, `{}`} {
+		for j, parameters := range []string{`{"most":2,"allowed":["web"]}`, `{"most":5,"allowed":["web","proxy"]}`,
+			`{}`} {
 			if i == conflicting && j > 0 {
 				continue // an error for one constraint is one for all of its template in Gatekeeper
 			}
@@ -89,7 +90,8 @@ wanted[n] { n := input.parameters.allowed[_] }`,
 				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "a"},
 				"spec": map[string]any{"replicas": int64(replicas), "template": map[string]any{
 					"metadata": map[string]any{"name": name},
-					"spec":     map[string]any{"containers": []any{map[string]any{"name": name, "privileged": replicas%2 == 0}}},
+					"spec": map[string]any{
+						"containers": []any{map[string]any{"name": name, "privileged": replicas%2 == 0}}},
 				}},
 			}
 			q := requestAbout(object, "CREATE")

@@ -28,11 +28,15 @@ func TestTemplates(t *testing.T) {
 		template string
 		refused  bool
 	}{
-		"plain":                        {regoTemplate("package a\n" + rule), false},
-		"library":                      {regoTemplate("package a\nimport data.lib.b\n"+rule+"x { b.f(1) }", "package lib.b\nf(x) { x > 1 }"), false},
-		"library of a library":         {regoTemplate("package a\nimport data.lib.b\n"+rule+"x { b.f(1) }", "package lib.b\nimport data.lib.c.d\nf(x) { d.g(x) }", "package lib.c.d\ng(x) { x > 1 }"), false},
-		"library by its reference":     {regoTemplate("package a\n"+rule+"x { data.lib.b.f(1) }", "package lib.b\nf(x) { x > 1 }"), false},
-		"library under its own name":   {regoTemplate("package a\nimport data.lib.b as q\n"+rule+"x { q.f(1) }", "package lib.b\nf(x) { x > 1 }"), false},
+		"plain": {regoTemplate("package a\n" + rule), false},
+		"library": {regoTemplate("package a\nimport data.lib.b\n"+rule+"x { b.f(1) }",
+			"package lib.b\nf(x) { x > 1 }"), false},
+		"library of a library": {regoTemplate("package a\nimport data.lib.b\n"+rule+"x { b.f(1) }",
+			"package lib.b\nimport data.lib.c.d\nf(x) { d.g(x) }", "package lib.c.d\ng(x) { x > 1 }"), false},
+		"library by its reference": {regoTemplate("package a\n"+rule+"x { data.lib.b.f(1) }",
+			"package lib.b\nf(x) { x > 1 }"), false},
+		"library under its own name": {regoTemplate("package a\nimport data.lib.b as q\n"+rule+"x { q.f(1) }",
+			"package lib.b\nf(x) { x > 1 }"), false},
 		"the template is a library":    {regoTemplate("package lib.a\n" + rule), false},
 		"library that is not there":    {regoTemplate("package a\nimport data.lib.b\n" + rule + "x { b.value }"), false},
 		"library out of place":         {regoTemplate("package a\n"+rule, "package b\nf(x) { x > 1 }"), true},
@@ -41,22 +45,25 @@ func TestTemplates(t *testing.T) {
 		"inventory":                    {regoTemplate("package a\n" + rule + "x { data.inventory.cluster.v1.Namespace[_] }"), false},
 		"inventory imported":           {regoTemplate("package a\nimport data.inventory\n" + rule), true},
 		"inventory as a variable":      {regoTemplate("package a\n" + rule + "x { data[\"inventory\"].cluster }"), false},
-		"inventory in a library":       {regoTemplate("package a\n"+rule, "package lib.b\nf(x) { data.inventory[x] }"), false},
-		"other data":                   {regoTemplate("package a\n" + rule + "x { data.constraints[_] }"), true},
-		"other data in a library":      {regoTemplate("package a\n"+rule, "package lib.b\nf(x) { data.b[x] }"), true},
-		"all data":                     {regoTemplate("package a\n" + rule + "x { data[_] }"), true},
-		"its own package":              {regoTemplate("package a\n" + rule + "x { data.a.y }\ny = 1"), true},
-		"two references":               {regoTemplate("package a\n" + rule + "x { data.b.c }\ny { data.d[1] }"), true},
-		"data in with":                 {regoTemplate("package a\n" + rule + "x { y with data.b as 1 }\ny { input.a }"), true},
-		"inventory in with":            {regoTemplate("package a\n" + rule + "x { y with data.inventory as 1 }\ny { input.a }"), false},
-		"input imported":               {regoTemplate("package a\nimport input.review\n" + rule), true},
-		"input itself imported":        {regoTemplate("package a\nimport input\n" + rule), true},
-		"data imported":                {regoTemplate("package a\nimport data.b\n" + rule), true},
-		"the future":                   {regoTemplate("package a\nimport future.keywords.in\n" + rule), false},
-		"the new language":             {regoTemplate("package a\nimport rego.v1\nviolation contains {\"msg\": \"no\"} if input.x"), true},
-		"no rule":                      {regoTemplate("package a\ndeny[{\"msg\": \"no\"}] { input.x }"), true},
-		"the rule in a library":        {regoTemplate("package a\nx = 1", "package lib.b\n"+rule), true},
-		"a function of nobody":         {regoTemplate("package a\n" + rule + "x { data.lib.b.f(1) }"), true},
+		"inventory in a library": {regoTemplate("package a\n"+rule, "package lib.b\nf(x) { data.inventory[x] }"),
+			false},
+		"other data":              {regoTemplate("package a\n" + rule + "x { data.constraints[_] }"), true},
+		"other data in a library": {regoTemplate("package a\n"+rule, "package lib.b\nf(x) { data.b[x] }"), true},
+		"all data":                {regoTemplate("package a\n" + rule + "x { data[_] }"), true},
+		"its own package":         {regoTemplate("package a\n" + rule + "x { data.a.y }\ny = 1"), true},
+		"two references":          {regoTemplate("package a\n" + rule + "x { data.b.c }\ny { data.d[1] }"), true},
+		"data in with":            {regoTemplate("package a\n" + rule + "x { y with data.b as 1 }\ny { input.a }"), true},
+		"inventory in with": {
+			regoTemplate("package a\n" + rule + "x { y with data.inventory as 1 }\ny { input.a }"), false},
+		"input imported":        {regoTemplate("package a\nimport input.review\n" + rule), true},
+		"input itself imported": {regoTemplate("package a\nimport input\n" + rule), true},
+		"data imported":         {regoTemplate("package a\nimport data.b\n" + rule), true},
+		"the future":            {regoTemplate("package a\nimport future.keywords.in\n" + rule), false},
+		"the new language": {
+			regoTemplate("package a\nimport rego.v1\nviolation contains {\"msg\": \"no\"} if input.x"), true},
+		"no rule":               {regoTemplate("package a\ndeny[{\"msg\": \"no\"}] { input.x }"), true},
+		"the rule in a library": {regoTemplate("package a\nx = 1", "package lib.b\n"+rule), true},
+		"a function of nobody":  {regoTemplate("package a\n" + rule + "x { data.lib.b.f(1) }"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template, err := reader.ToTemplate(scheme, objectsOf(t, c.template)[0])
@@ -113,7 +120,8 @@ func check(t *testing.T, text string) (errors []string) {
 func TestConditions(t *testing.T) {
 	var objects, denied []string
 	for i, condition := range []string{
-		"variables.long", "!variables.long", "size(variables.anyObject.metadata.name) > 3", "variables.params.most < 2", "variables.named", "!variables.named",
+		"variables.long", "!variables.long", "size(variables.anyObject.metadata.name) > 3", "variables.params.most < 2",
+		"variables.named", "!variables.named",
 		"variables.named == variables.long", "object.metadata.name.startsWith('long') && variables.long",
 	} {
 		quoted, _ := json.Marshal(condition)
@@ -132,7 +140,8 @@ func TestConditions(t *testing.T) {
 	g := start(t, files)
 	addNamespaces(g)
 	for _, name := range []string{"a", "long-name"} {
-		q := requestAbout(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}, "CREATE")
+		q := requestAbout(map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": name}}, "CREATE")
 		refused, warnings := ask(t, c, q)
 		compare(t, q, g.send(t, q), refused, warnings)
 		denied = append(denied, refused)
@@ -156,13 +165,15 @@ func TestRawParams(t *testing.T) {
 			source, _ := json.Marshal(map[string]any{
 				"variables":      []any{map[string]any{"name": "read", "expression": c.variable}},
 				"matchCondition": []any{map[string]any{"name": "c", "expression": c.condition}},
-				"validations":    []any{map[string]any{"expression": c.validation, "message": "otherwise", "messageExpression": c.message}},
+				"validations": []any{map[string]any{"expression": c.validation, "message": "otherwise",
+					"messageExpression": c.message}},
 			})
 			template := `{"apiVersion":"templates.gatekeeper.sh/v1","kind":"ConstraintTemplate","metadata":{"name":"tried"},"spec":{"crd":{"spec":{"names":{"kind":"Tried"},` +
 				`"validation":{"openAPIV3Schema":{"type":"object","properties":{"most":{"type":"integer"}}}}}},` +
 				`"targets":[{"target":"admission.k8s.gatekeeper.sh","code":[{"engine":"K8sNativeValidation","source":` + string(source) + `}]}]}}`
 			constraint := `{"apiVersion":"constraints.gatekeeper.sh/v1beta1","kind":"Tried","metadata":{"name":"c"},"spec":{"parameters":{"most":2}}}`
-			q := requestAbout(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}, "CREATE")
+			q := requestAbout(map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+				"metadata": map[string]any{"name": "a"}}, "CREATE")
 			k := newClient(t, true)
 			add(t, k, objectsOf(t, template+"\n---\n"+constraint))
 			refused, warnings := ask(t, k, q)
@@ -175,7 +186,8 @@ func TestRawParams(t *testing.T) {
 			if !strings.Contains(refused, "undeclared reference to 'params'") && name != "message" || refused == "" {
 				t.Errorf("Gatekeeper says %q", refused)
 			}
-			if found := check(t, template); len(found) != 1 || !strings.Contains(found[0], "must not read `params`, which only variables see") {
+			if found := check(t, template); len(found) != 1 ||
+				!strings.Contains(found[0], "must not read `params`, which only variables see") {
 				t.Errorf("the gateway finds %q", found)
 			}
 		})

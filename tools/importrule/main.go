@@ -1,5 +1,5 @@
-// Importrule checks that imports within the gateway's module only point down, and that each engine is imported by its own
-// rooms alone. The tables in rules.go are the design; this program prints what departs from it.
+// Importrule checks that imports within the gateway's module only point down, and that each engine is imported by its
+// own rooms alone. The tables in rules.go are the design; this program prints what departs from it.
 //
 // Usage: importrule DIR, where DIR holds the module's go.mod. The exit code is 1 if anything is found.
 package main

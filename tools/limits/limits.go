@@ -81,7 +81,9 @@ func (c Counts) departures(found Counts) []string {
 		case n > limit:
 			all = append(all, fmt.Sprintf("%s: counts %d, more than its limit of %d", name, n, limit))
 		case n < limit:
-			all = append(all, fmt.Sprintf("%s: counts %d, less than its limit of %d: lower the limit with `make limits`", name, n, limit))
+			all = append(all,
+				fmt.Sprintf("%s: counts %d, less than its limit of %d: lower the limit with `make limits`", name, n,
+					limit))
 		}
 	}
 	return all

@@ -42,9 +42,11 @@ func TestRun(t *testing.T) {
 			err: "FILE: the limits may only shrink: their sum is 5, and the code counts 6",
 		},
 		{name: "no count", text: "proxy\n", err: `FILE: line 1: "proxy": must be a name, a space and a count`},
-		{name: "a count of zero", text: "a b 0\n", err: `FILE: line 1: "a b 0": the count must be a whole number above 0`},
+		{name: "a count of zero", text: "a b 0\n",
+			err: `FILE: line 1: "a b 0": the count must be a whole number above 0`},
 		{name: "twice", text: "a 1\na 1\n", err: "FILE: line 2: a has a limit already"},
-		{name: "a comment between", text: "a 1\n# no\n", err: "FILE: line 2: a comment must stand above the first limit"},
+		{name: "a comment between", text: "a 1\n# no\n",
+			err: "FILE: line 2: a comment must stand above the first limit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "limits.txt")

@@ -28,12 +28,13 @@ var records = []record{
 	{"job:gateway_request_duration_seconds:p50_rate5m", `histogram_quantile(0.5, sum by (job, le) (rate(gateway_request_duration_seconds_bucket[5m])))`},
 	{"job:gateway_request_duration_seconds:p99_rate5m", `histogram_quantile(0.99, sum by (job, le) (rate(gateway_request_duration_seconds_bucket[5m])))`},
 	{"job_policy:gateway_admission_denials:rate5m", `sum by (job, policy) (rate(gateway_admission_denials_total[5m]))`},
-	{"job_policy:gateway_rate_limited_requests:rate5m", `sum by (job, policy) (rate(gateway_rate_limited_requests_total[5m]))`},
+	{"job_policy:gateway_rate_limited_requests:rate5m",
+		`sum by (job, policy) (rate(gateway_rate_limited_requests_total[5m]))`},
 }
 
-// alerts are in the order of docs/runbooks.md. Their expressions keep the label job, so that each names the deployment of
-// the gateway that it concerns, whatever its name is. increase() does not see the event by which a series appears: the
-// gateway makes the counters of rare events at its start.
+// alerts are in the order of docs/runbooks.md. Their expressions keep the label job, so that each names the deployment
+// of the gateway that it concerns, whatever its name is. increase() does not see the event by which a series appears:
+// the gateway makes the counters of rare events at its start.
 var alerts = []alert{{
 	name: "GatewayAbsent", severity: "critical", during: "5m",
 	expr:    `absent(gateway_build_info)`,

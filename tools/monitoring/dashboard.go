@@ -94,7 +94,8 @@ func gatewayDashboard() dashboard {
 		SchemaVersion: 39, Editable: true, GraphTooltip: 1, Refresh: "30s", Time: timeRange{"now-1h", "now"},
 	}
 	all := func(name, label, query string) variable {
-		return variable{Name: name, Label: label, Type: "query", Query: query, Datasource: &prometheus, Multi: true, IncludeAll: true, AllValue: ".+", Refresh: 2}
+		return variable{Name: name, Label: label, Type: "query", Query: query, Datasource: &prometheus, Multi: true,
+			IncludeAll: true, AllValue: ".+", Refresh: 2}
 	}
 	d.Templating.List = []variable{
 		{Name: "datasource", Label: "Data source", Type: "datasource", Query: "prometheus"},
@@ -119,7 +120,8 @@ type row struct {
 // place adds the row's panels from the line y on, and returns the line below them.
 func (r row) place(panels []panel, y int) ([]panel, int) {
 	open := false
-	panels = append(panels, panel{ID: len(panels) + 1, Type: "row", Title: r.title, GridPos: gridPos{H: 1, W: columns, Y: y}, Collapsed: &open})
+	panels = append(panels, panel{ID: len(panels) + 1, Type: "row", Title: r.title,
+		GridPos: gridPos{H: 1, W: columns, Y: y}, Collapsed: &open})
 	y++
 	x := 0
 	for _, g := range r.graphs {
@@ -157,7 +159,8 @@ func (g graph) panel() panel {
 			text = "name"
 		}
 		p.Options = map[string]any{
-			"reduceOptions": map[string]any{"calcs": []string{"lastNotNull"}}, "colorMode": "value", "graphMode": "none", "textMode": text,
+			"reduceOptions": map[string]any{"calcs": []string{"lastNotNull"}}, "colorMode": "value",
+			"graphMode": "none", "textMode": text,
 		}
 	} else {
 		p.Options = map[string]any{
@@ -166,11 +169,13 @@ func (g graph) panel() panel {
 		}
 		p.FieldConfig.Defaults.Custom = map[string]any{"fillOpacity": 10, "showPoints": "never"}
 		if g.isStacked {
-			p.FieldConfig.Defaults.Custom = map[string]any{"fillOpacity": 30, "showPoints": "never", "stacking": map[string]any{"mode": "normal"}}
+			p.FieldConfig.Defaults.Custom = map[string]any{"fillOpacity": 30, "showPoints": "never",
+				"stacking": map[string]any{"mode": "normal"}}
 		}
 	}
 	for i, q := range g.queries {
-		p.Targets = append(p.Targets, target{RefID: string(rune('A' + i)), Datasource: prometheus, Expr: fill.Replace(q.expr), LegendFormat: q.legend, Instant: g.isNumber, Range: !g.isNumber})
+		p.Targets = append(p.Targets, target{RefID: string(rune('A' + i)), Datasource: prometheus,
+			Expr: fill.Replace(q.expr), LegendFormat: q.legend, Instant: g.isNumber, Range: !g.isNumber})
 	}
 	return p
 }

@@ -47,7 +47,8 @@ func render() (map[string][]byte, error) {
 		return nil, err
 	}
 	object, err := encodeYAML(prometheusRule{
-		APIVersion: "monitoring.coreos.com/v1", Kind: "PrometheusRule", Metadata: metadata{Name: "gateway"}, Spec: ruleGroups(),
+		APIVersion: "monitoring.coreos.com/v1", Kind: "PrometheusRule", Metadata: metadata{Name: "gateway"},
+		Spec: ruleGroups(),
 	})
 	if err != nil {
 		return nil, err

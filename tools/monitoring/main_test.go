@@ -38,7 +38,8 @@ func TestRunbooks(t *testing.T) {
 	}
 	for _, r := range ruleGroups().Groups[1].Rules {
 		names = append(names, r.Alert)
-		if got, want := r.Annotations["runbook_url"], "docs/runbooks.md#"+strings.ToLower(r.Alert); !strings.HasSuffix(got, want) {
+		if got, want := r.Annotations["runbook_url"], "docs/runbooks.md#"+
+			strings.ToLower(r.Alert); !strings.HasSuffix(got, want) {
 			t.Errorf("%s leads to %s, want %s", r.Alert, got, want)
 		}
 	}

@@ -40,7 +40,8 @@ const (
 	body                  // a function that returns zero values at once
 )
 
-// opposites are the operators that replace the one of a comparison. Of an equation there is only one that means anything.
+// opposites are the operators that replace the one of a comparison. Of an equation there is only one that means
+// anything.
 var opposites = map[token.Token][]string{
 	token.LSS: {"<=", ">="}, token.LEQ: {"<", ">"}, token.GTR: {">=", "<="}, token.GEQ: {">", "<"},
 	token.EQL: {"!="}, token.NEQ: {"=="}, token.LAND: {"||"}, token.LOR: {"&&"},
@@ -107,7 +108,8 @@ func functionName(fn *ast.FuncDecl) string {
 	return strings.TrimSuffix(types.ExprString(on), "[...]") + "." + fn.Name.Name
 }
 
-// zeros returns the zero values that a function can return at once, as text. A function that does nothing else has none.
+// zeros returns the zero values that a function can return at once, as text. A function that does nothing else has
+// none.
 func (f *finder) zeros(fn *ast.FuncDecl) (string, bool) {
 	if len(fn.Body.List) == 0 {
 		return "", false
@@ -116,7 +118,8 @@ func (f *finder) zeros(fn *ast.FuncDecl) (string, bool) {
 	if results == nil || len(results.List[0].Names) > 0 {
 		return "", true
 	}
-	if r, ok := fn.Body.List[0].(*ast.ReturnStmt); ok && !slices.ContainsFunc(r.Results, func(e ast.Expr) bool { return !f.isZero(e) }) {
+	if r, ok := fn.Body.List[0].(*ast.ReturnStmt); ok &&
+		!slices.ContainsFunc(r.Results, func(e ast.Expr) bool { return !f.isZero(e) }) {
 		return "", false
 	}
 	shadowed := map[string]bool{}
@@ -220,7 +223,8 @@ func (f *finder) expression(e ast.Expr, parent ast.Node) {
 		return
 	}
 	if f.isBool(e) && isCondition(e, parent) {
-		f.add(&spot{node: e, kind: condition, to: []string{"!"}}, fmt.Sprintf("%s becomes !(%s)", f.brief(e), f.brief(e)))
+		f.add(&spot{node: e, kind: condition, to: []string{"!"}},
+			fmt.Sprintf("%s becomes !(%s)", f.brief(e), f.brief(e)))
 	}
 }
 
@@ -243,7 +247,8 @@ func isCondition(e ast.Expr, parent ast.Node) bool {
 func (f *finder) constant(e ast.Expr, parent ast.Node) {
 	if id, ok := e.(*ast.Ident); ok && f.isBool(e) && (id.Name == "true" || id.Name == "false") {
 		if _, isReturn := parent.(*ast.ReturnStmt); isReturn {
-			f.add(&spot{node: e, kind: condition, to: []string{"!"}}, fmt.Sprintf("return %s becomes !%s", id.Name, id.Name))
+			f.add(&spot{node: e, kind: condition, to: []string{"!"}},
+				fmt.Sprintf("return %s becomes !%s", id.Name, id.Name))
 		}
 		return
 	}
@@ -310,7 +315,8 @@ func (f *finder) isBool(e ast.Expr) bool {
 func (f *finder) numeric(e ast.Expr) (string, bool) {
 	t := types.Unalias(f.info.TypeOf(e))
 	b, ok := t.Underlying().(*types.Basic)
-	if !ok || b.Info()&types.IsNumeric == 0 || b.Info()&(types.IsComplex|types.IsUntyped) != 0 || b.Kind() == types.UnsafePointer {
+	if !ok || b.Info()&types.IsNumeric == 0 || b.Info()&(types.IsComplex|types.IsUntyped) != 0 ||
+		b.Kind() == types.UnsafePointer {
 		return "", false
 	}
 	name := types.TypeString(t, func(*types.Package) string { return "" })

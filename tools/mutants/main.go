@@ -3,7 +3,8 @@
 //
 // Usage: mutants [-n N] [-seed S] [-run REGEXP] [-timeout D] [-v] DIR PACKAGE, where DIR holds the module's go.mod and
 // PACKAGE is a folder in it. It takes a sample of N faults; -n 0 takes all. The same seed takes the same faults of the
-// same code. The tests run with -short. No file is changed: the go command compiles the planted files through an overlay.
+// same code. The tests run with -short. No file is changed: the go command compiles the planted files through an
+// overlay.
 //
 // equivalent.txt lists the faults that change nothing that a test could see. They are left out of the sample.
 package main

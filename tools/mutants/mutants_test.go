@@ -103,7 +103,8 @@ func TestBuildFails(t *testing.T) {
 
 func TestReadEquivalent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "list")
-	if err := os.WriteFile(file, []byte("# a comment\n\na: F: x becomes y  # faster alone\nb: G: z is left out\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("# a comment\n\na: F: x becomes y  # faster alone\nb: G: z is left out\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	got, err := readEquivalent(file)

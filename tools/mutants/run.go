@@ -223,7 +223,8 @@ func (m *mutant) run(w io.Writer, verbose bool) error {
 		}
 	}
 	_, err = fmt.Fprintf(w, "%s: %d of %d faults caught (%d %%), %d in code that no test runs; "+
-		"%d are possible; the tests take %v\n", m.room, caught, len(m.faults), caught*100/len(m.faults), missed, m.possible,
+		"%d are possible; the tests take %v\n", m.room, caught, len(m.faults), caught*100/len(m.faults), missed,
+		m.possible,
 		took.Round(100*time.Millisecond))
 	return err
 }

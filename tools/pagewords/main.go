@@ -2,8 +2,8 @@
 //
 //	cd tools && go run ./pagewords ..
 //
-// It prints, for each page, the words of its text, of its tables, of the tables that a command makes of the code or that a
-// test compares with it, and of its blocks of code. Only the text counts for the limit, which a test keeps.
+// It prints, for each page, the words of its text, of its tables, of the tables that a command makes of the code or
+// that a test compares with it, and of its blocks of code. Only the text counts for the limit, which a test keeps.
 package main
 
 import (

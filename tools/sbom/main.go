@@ -1,5 +1,6 @@
-// Sbom writes the software bill of materials of a program that Go built, in the format CycloneDX: the modules that are in
-// the binary, with their versions and checksums, as `go version -m` shows them. The same binary always has the same bill.
+// Sbom writes the software bill of materials of a program that Go built, in the format CycloneDX: the modules that are
+// in the binary, with their versions and checksums, as `go version -m` shows them. The same binary always has the same
+// bill.
 //
 // Usage: sbom BINARY
 package main
@@ -42,7 +43,8 @@ func bill(info *debug.BuildInfo, version string) *cdx.BOM {
 	program := component(&main)
 	program.Type = cdx.ComponentTypeApplication
 	components := []cdx.Component{{
-		Type: cdx.ComponentTypeLibrary, BOMRef: "pkg:golang/std@" + goVersion(info), Name: "std", Version: goVersion(info),
+		Type: cdx.ComponentTypeLibrary, BOMRef: "pkg:golang/std@" + goVersion(info), Name: "std",
+		Version:    goVersion(info),
 		PackageURL: "pkg:golang/std@" + goVersion(info),
 	}}
 	for _, m := range info.Deps {

@@ -17,7 +17,8 @@ func TestBill(t *testing.T) {
 		Main:      debug.Module{Path: "example.com/program", Version: "(devel)"},
 		Deps: []*debug.Module{
 			{Path: "example.com/a", Version: "v1.2.3", Sum: "h1:a="},
-			{Path: "example.com/b", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.0.1", Sum: "h1:b="}},
+			{Path: "example.com/b", Version: "v1.0.0",
+				Replace: &debug.Module{Path: "example.com/fork", Version: "v1.0.1", Sum: "h1:b="}},
 		},
 		Settings: []debug.BuildSetting{{Key: "-trimpath", Value: "true"}},
 	}

@@ -26,8 +26,9 @@ const (
 
 // field is the member.
 func (why reason) field() string {
-	return [...]string{noSource: "source", noKind: "kinds", noScope: "scope", noNamespace: "namespaces", noLabels: "labelSelector",
-		noName: "name", noNamespaceLabels: "namespaceSelector"}[why]
+	return [...]string{noSource: "source", noKind: "kinds", noScope: "scope", noNamespace: "namespaces",
+		noLabels: "labelSelector",
+		noName:   "name", noNamespaceLabels: "namespaceSelector"}[why]
 }
 
 // says is a sentence.
@@ -54,16 +55,18 @@ type matchRequest struct {
 	object     *Object               // nil unless it is known
 }
 
-// judge says which member of the match block does not fit, and whether others are open. What is said of a match all comes
-// from it: what is excluded before anything is read, the match itself, the applicability and the explanation. It errs if the labels
-// of the namespace decide and cannot be read.
+// judge says which member of the match block does not fit, and whether others are open. What is said of a match all
+// comes from it: what is excluded before anything is read, the match itself, the applicability and the explanation. It
+// errs if the labels of the namespace decide and cannot be read.
 func (m *Matcher) judge(ctx context.Context, q *matchRequest) (not reason, isOpen bool, err error) {
 	if m == nil {
 		return fits, false, nil
 	}
 	var p progress
-	if p.ends(noSource, vapmatch.VerdictOf(!m.never)) || p.ends(noKind, m.judgeKind(q)) || p.ends(noScope, m.judgeScope(q)) ||
-		p.ends(noNamespace, m.judgeNamespaceName(q)) || p.ends(noLabels, m.judgeLabels(q)) || p.ends(noName, m.judgeName(q)) {
+	if p.ends(noSource, vapmatch.VerdictOf(!m.never)) || p.ends(noKind, m.judgeKind(q)) ||
+		p.ends(noScope, m.judgeScope(q)) ||
+		p.ends(noNamespace, m.judgeNamespaceName(q)) || p.ends(noLabels, m.judgeLabels(q)) ||
+		p.ends(noName, m.judgeName(q)) {
 		return p.not, false, nil
 	}
 	is, err := m.judgeNamespace(ctx, q)
@@ -195,7 +198,8 @@ func (m *Matcher) Matches(ctx context.Context, o *Object) (bool, error) {
 	return not == fits, err
 }
 
-// Excludes reports whether the matcher is certainly not about a request, by what the URL says and whatever the object is.
+// Excludes reports whether the matcher is certainly not about a request, by what the URL says and whatever the object
+// is.
 func (m *Matcher) Excludes(i *resource.Info) bool {
 	not, _, _ := m.judge(context.Background(), &matchRequest{info: i})
 	return not != fits
@@ -205,8 +209,8 @@ func (m *Matcher) Excludes(i *resource.Info) bool {
 // [Matcher.Excludes] does not.
 func (m *Matcher) CanPrefilter() bool { return m != nil && m.namespace != nil && !m.byName }
 
-// IsFilteredOut reports whether the matcher is certainly not about a request whose attributes have no object yet, by the labels of
-// its namespace.
+// IsFilteredOut reports whether the matcher is certainly not about a request whose attributes have no object yet, by
+// the labels of its namespace.
 func (m *Matcher) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
 	not, _, err := m.judge(ctx, &matchRequest{info: a.Info, known: vapmatch.ByNamespace, attributes: a})
 	return not != fits && err == nil
@@ -223,8 +227,8 @@ func (m *Matcher) Applicability(i *resource.Info, o resource.Applicability) reso
 	return o
 }
 
-// Reasons returns why the matcher matches none of some objects of a request: the member of the match block that does not fit,
-// below path. It returns nothing if it matches one.
+// Reasons returns why the matcher matches none of some objects of a request: the member of the match block that does
+// not fit, below path. It returns nothing if it matches one.
 func (m *Matcher) Reasons(ctx context.Context, path string, objects []Object) []admission.Reason {
 	var found []admission.Reason
 	for n := range objects {

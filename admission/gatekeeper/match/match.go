@@ -83,7 +83,8 @@ func Compile(s *Spec, path *field.Path) (*Matcher, field.ErrorList) {
 		never:     s.Source == sourceGenerated,
 	}
 	if s.Source != "" {
-		errs = append(errs, vapmatch.OneOf(s.Source, path.Child("source"), sourceAll, sourceOriginal, sourceGenerated)...)
+		errs = append(errs, vapmatch.OneOf(s.Source, path.Child("source"), sourceAll, sourceOriginal,
+			sourceGenerated)...)
 	}
 	for _, k := range s.Kinds {
 		m.kinds = append(m.kinds, kinds{unlessAny(k.APIGroups), unlessAny(k.Kinds)})
@@ -124,7 +125,8 @@ func (m *Matcher) matchesKind(o *Object) bool {
 	}
 	for i := range m.kinds {
 		k := &m.kinds[i]
-		if (k.kinds == nil || slices.Contains(k.kinds, o.Kind)) && (k.groups == nil || slices.Contains(k.groups, o.Group)) {
+		if (k.kinds == nil || slices.Contains(k.kinds, o.Kind)) &&
+			(k.groups == nil || slices.Contains(k.groups, o.Group)) {
 			return true
 		}
 	}

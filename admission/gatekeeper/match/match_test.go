@@ -18,8 +18,10 @@ func TestWildcard(t *testing.T) {
 		wildcard, name     string
 		matches, generated bool
 	}{
-		{"a", "a", true, false}, {"a", "ab", false, false}, {"a*", "ab", true, true}, {"*b", "ab", true, false}, {"*b", "ba", false, false},
-		{"*b*", "abc", true, true}, {"*", "", true, true}, {"*", "x", true, true}, {"**", "x", true, true}, {"", "", true, false}, {"a*b", "a*b", true, false}, {"a*b", "axb", false, false},
+		{"a", "a", true, false}, {"a", "ab", false, false}, {"a*", "ab", true, true}, {"*b", "ab", true, false},
+		{"*b", "ba", false, false},
+		{"*b*", "abc", true, true}, {"*", "", true, true}, {"*", "x", true, true}, {"**", "x", true, true},
+		{"", "", true, false}, {"a*b", "a*b", true, false}, {"a*b", "axb", false, false},
 	} {
 		if got := Wildcard(c.wildcard).Matches(c.name); got != c.matches {
 			t.Errorf("%q matches %q: %t", c.wildcard, c.name, got)

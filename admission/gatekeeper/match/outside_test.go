@@ -26,15 +26,18 @@ func randomSpec(r *rand.Rand) string {
 	}
 	names := []string{"[team-a]", "['team-*']", "['*-a', default]", "['*']", "['*e*']", "[kube-system, team-b]", "[]"}
 	members := []string{
-		"scope: " + pick(r, "Cluster", "Namespaced", "'*'"), "namespaces: " + pick(r, names...), "excludedNamespaces: " + pick(r, names...),
+		"scope: " + pick(r, "Cluster", "Namespaced", "'*'"), "namespaces: " + pick(r, names...),
+		"excludedNamespaces: " + pick(r, names...),
 		"labelSelector: " + pick(r, selectors...), "namespaceSelector: " + pick(r, selectors...),
-		"name: " + pick(r, "web", "'w*'", "'*b'", "'gen-*'", "other", "'*'", "team-a"), "source: " + pick(r, "All", "Original", "Generated"),
+		"name: " + pick(r, "web", "'w*'", "'*b'", "'gen-*'", "other", "'*'", "team-a"),
+		"source: " + pick(r, "All", "Original", "Generated"),
 	}
 	r.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 	return "{" + strings.Join(members[:1+r.IntN(3)], ", ") + "}"
 }
 
-// TestOutside: what a match block selects is never taken for excluded before the object is known, and much of the rest is.
+// TestOutside: what a match block selects is never taken for excluded before the object is known, and much of the rest
+// is.
 func TestOutside(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -53,8 +56,9 @@ func TestOutside(t *testing.T) {
 			t.Fatal(errs)
 		}
 		i := &resource.Info{
-			Verb: pick(r, resource.VerbCreate, resource.VerbUpdate, resource.VerbPatch, resource.VerbDelete), IsResource: true,
-			Version: "v1", Name: pick(r, "web", "db", "gen-abc"), APIPrefix: "api",
+			Verb:       pick(r, resource.VerbCreate, resource.VerbUpdate, resource.VerbPatch, resource.VerbDelete),
+			IsResource: true,
+			Version:    "v1", Name: pick(r, "web", "db", "gen-abc"), APIPrefix: "api",
 		}
 		kind := ""
 		switch r.IntN(3) {
@@ -96,14 +100,17 @@ func TestOutside(t *testing.T) {
 			t.Fatalf("seed %d, case %d: %s selects %+v: %v, because of %v", seed, n, text, i, matches, reasons)
 		}
 		applicability := m.Applicability(i, resource.Applicability{Applies: resource.Always})
-		if applicability.Applies == resource.Always && !matches || applicability.Applies == resource.Never && matches || (applicability.Applies == resource.Never) != m.Excludes(i) {
-			t.Fatalf("seed %d, case %d: %s selects %+v: %v, and the applicability is %+v", seed, n, text, i, matches, applicability)
+		if applicability.Applies == resource.Always && !matches || applicability.Applies == resource.Never && matches ||
+			(applicability.Applies == resource.Never) != m.Excludes(i) {
+			t.Fatalf("seed %d, case %d: %s selects %+v: %v, and the applicability is %+v", seed, n, text, i, matches,
+				applicability)
 		}
 		early := &admission.Attributes{Info: i, Operation: operation, Lookup: lookup}
 		isExcluded, isFilteredOut := m.Excludes(i), m.IsFilteredOut(context.Background(), early)
 		switch {
 		case matches && (isExcluded || isFilteredOut):
-			t.Fatalf("seed %d, case %d: %s selects %+v, but excludes it before: %v, %v", seed, n, text, i, isExcluded, isFilteredOut)
+			t.Fatalf("seed %d, case %d: %s selects %+v, but excludes it before: %v, %v", seed, n, text, i, isExcluded,
+				isFilteredOut)
 		case matches:
 			selected++
 		case isExcluded:

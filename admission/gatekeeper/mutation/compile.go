@@ -59,8 +59,10 @@ func (c Compiler) AssignMetadata(a *AssignMetadata) (*Mutator, field.ErrorList) 
 	}
 	value := p.Child("parameters", "assign")
 	m.value(value, &a.Spec.Parameters.Assign)
-	if constant, ok := m.setter.(assign); ok && isGiven(a.Spec.Parameters.Assign.Value) && constant.value.Kind() != document.String {
-		m.refuse(value.Child("value"), field.OmitValueType{}, "must be a string, not "+constant.value.Kind().WithArticle())
+	if constant, ok := m.setter.(assign); ok && isGiven(a.Spec.Parameters.Assign.Value) &&
+		constant.value.Kind() != document.String {
+		m.refuse(value.Child("value"), field.OmitValueType{}, "must be a string, not "+
+			constant.value.Kind().WithArticle())
 	}
 	m.mutator.tests = make([]condition, len(m.path))
 	if len(m.path) > 0 {
@@ -80,9 +82,11 @@ func (c Compiler) ModifySet(s *ModifySet) (*Mutator, field.ErrorList) {
 	m.endsAtField(p)
 	parameters := p.Child("parameters")
 	if operation := s.Spec.Parameters.Operation; operation != "" {
-		m.errs = append(m.errs, vapmatch.OneOf(operation, parameters.Child("operation"), operationMerge, operationPrune)...)
+		m.errs = append(m.errs, vapmatch.OneOf(operation, parameters.Child("operation"), operationMerge,
+			operationPrune)...)
 	}
-	m.setter = modifySet{values: listOf(s.Spec.Parameters.Values.FromList), prune: s.Spec.Parameters.Operation == operationPrune}
+	m.setter = modifySet{values: listOf(s.Spec.Parameters.Values.FromList),
+		prune: s.Spec.Parameters.Operation == operationPrune}
 	m.pathTests(p, s.Spec.Parameters.PathTests)
 	return m.end(p, s.Spec.ApplyTo, &s.Spec.Match)
 }
@@ -120,7 +124,8 @@ func (c Compiler) begin(kind, name string) *compiling {
 	m := &Mutator{kind: kind, name: name}
 	compiled := &compiling{Mutator: m, mutator: m, compiler: c}
 	if len(name) > maxName {
-		compiled.refuse(field.NewPath("metadata", "name"), name, fmt.Sprintf("must be at most %d characters long", maxName))
+		compiled.refuse(field.NewPath("metadata", "name"), name,
+			fmt.Sprintf("must be at most %d characters long", maxName))
 	}
 	return compiled
 }
@@ -213,9 +218,11 @@ func (m *compiling) value(p *field.Path, a *AssignField) {
 	case given != 1:
 		m.refuse(p, field.OmitValueType{}, "must set one of `value` and `fromMetadata`")
 	case isGiven(a.ExternalData):
-		m.refuse(p.Child("externalData"), field.OmitValueType{}, "must not be set: the gateway asks no providers of external data")
+		m.refuse(p.Child("externalData"), field.OmitValueType{},
+			"must not be set: the gateway asks no providers of external data")
 	case a.FromMetadata != nil:
-		m.errs = append(m.errs, vapmatch.OneOf(a.FromMetadata.Field, p.Child("fromMetadata", "field"), "name", "namespace")...)
+		m.errs = append(m.errs, vapmatch.OneOf(a.FromMetadata.Field, p.Child("fromMetadata", "field"), "name",
+			"namespace")...)
 		m.setter = copyMetadata{namespace: a.FromMetadata.Field == "namespace"}
 	default:
 		d, err := document.Parse(a.Value, document.Limits{Depth: document.DefaultDepth - maxSteps})
@@ -240,11 +247,14 @@ func (m *compiling) itemValue(p *field.Path) {
 	case last.each:
 		m.refuse(field.NewPath("spec", "location"), textOf(m.path), "must not end at every item of a list")
 	case !ok:
-		m.refuse(p.Child("fromMetadata"), field.OmitValueType{}, "must not be set for an item of a list, which is an object")
+		m.refuse(p.Child("fromMetadata"), field.OmitValueType{},
+			"must not be set for an item of a list, which is an object")
 	case constant.value.Valid() && constant.value.Kind() != document.Object:
-		m.refuse(p.Child("value"), field.OmitValueType{}, "must be an object, as items with keys are, not "+constant.value.Kind().WithArticle())
+		m.refuse(p.Child("value"), field.OmitValueType{}, "must be an object, as items with keys are, not "+
+			constant.value.Kind().WithArticle())
 	case constant.value.Valid() && !last.selects(constant.value):
-		m.refuse(p.Child("value"), field.OmitValueType{}, fmt.Sprintf("must have the key of the location, %s: %s", last.name, last.key()))
+		m.refuse(p.Child("value"), field.OmitValueType{},
+			fmt.Sprintf("must have the key of the location, %s: %s", last.name, last.key()))
 	}
 }
 
@@ -280,13 +290,15 @@ func (m *compiling) pathTests(p *field.Path, tests []PathTest) {
 		case conditionAbsent:
 			is = mustNotExist
 		default:
-			m.errs = append(m.errs, vapmatch.OneOf(t.Condition, at.Child("condition"), conditionExists, conditionAbsent)...)
+			m.errs = append(m.errs, vapmatch.OneOf(t.Condition, at.Child("condition"), conditionExists,
+				conditionAbsent)...)
 			continue
 		}
 		last := len(path) - 1
 		switch {
 		case m.mutator.tests[last] != anything && m.mutator.tests[last] != is:
-			m.refuse(at, field.OmitValueType{}, fmt.Sprintf("must not ask that %s exists and that it does not", t.SubPath))
+			m.refuse(at, field.OmitValueType{}, fmt.Sprintf("must not ask that %s exists and that it does not",
+				t.SubPath))
 		case is == mustNotExist && (absent < 0 || last < absent):
 			absent = last
 		}
@@ -295,7 +307,8 @@ func (m *compiling) pathTests(p *field.Path, tests []PathTest) {
 	for i := absent + 1; absent >= 0 && i < len(m.path); i++ {
 		if m.mutator.tests[i] == mustExist {
 			m.refuse(p.Child("parameters", "pathTests"), field.OmitValueType{},
-				fmt.Sprintf("must not ask that %s exists in %s, which must not exist", textOf(m.path[:i+1]), textOf(m.path[:absent+1])))
+				fmt.Sprintf("must not ask that %s exists in %s, which must not exist", textOf(m.path[:i+1]),
+					textOf(m.path[:absent+1])))
 		}
 	}
 }
@@ -308,7 +321,8 @@ func (m *compiling) subPath(text string) ([]step, error) {
 		return nil, err
 	case len(path) == 0:
 		return nil, errors.New("must be a beginning of the location")
-	case len(path) > len(m.path) || !slices.EqualFunc(path, m.path[:len(path)], func(a, b step) bool { return a.same(&b) }):
+	case len(path) > len(m.path) ||
+		!slices.EqualFunc(path, m.path[:len(path)], func(a, b step) bool { return a.same(&b) }):
 		return nil, errors.New("must be a beginning of the location '" + textOf(m.path) + "'")
 	}
 	return path, nil
@@ -344,7 +358,8 @@ func (m *compiling) addScopes(t ApplyTo, operations admission.Operation) {
 		for _, group := range t.Groups {
 			for _, version := range t.Versions {
 				for _, kind := range t.Kinds {
-					m.scopes = append(m.scopes, scope{apischema.GroupVersionKind{Group: group, Version: version, Kind: kind}, operation})
+					m.scopes = append(m.scopes,
+						scope{apischema.GroupVersionKind{Group: group, Version: version, Kind: kind}, operation})
 				}
 			}
 		}

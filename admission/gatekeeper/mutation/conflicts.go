@@ -10,7 +10,8 @@ type fieldNode struct {
 }
 
 func newFieldNode() *fieldNode {
-	return &fieldNode{users: map[*Mutator]bool{}, final: map[*Mutator]bool{}, children: map[string]map[kindOfValue]*fieldNode{}}
+	return &fieldNode{users: map[*Mutator]bool{}, final: map[*Mutator]bool{},
+		children: map[string]map[kindOfValue]*fieldNode{}}
 }
 
 // add notes the rest of a mutator's location.

@@ -82,10 +82,12 @@ func (a assignImage) check() (parameter string, err error) {
 	case a.path != "" && imagePath.FindString(a.path) != a.path:
 		return "assignPath", fmt.Errorf("must be the path of an image, not '%s'", a.path)
 	case a.tag != "" && !imageTag.MatchString(a.tag):
-		return "assignTag", fmt.Errorf("must be the tag or the digest of an image, beginning with ':' or '@', not '%s'", a.tag)
+		return "assignTag", fmt.Errorf("must be the tag or the digest of an image, beginning with ':' or '@', not '%s'",
+			a.tag)
 	}
 	if domain, _ := splitDomain(a.path); a.domain == "" && domain != "" {
-		return "assignDomain", fmt.Errorf("must be set if assignPath begins with what may be a domain, as '%s' does", a.path)
+		return "assignDomain", fmt.Errorf("must be set if assignPath begins with what may be a domain, as '%s' does",
+			a.path)
 	}
 	return "", nil
 }

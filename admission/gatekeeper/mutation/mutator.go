@@ -101,14 +101,16 @@ func (m *Mutator) Excludes(i *resource.Info, _ admission.Operation) bool {
 // Reasons implements admission.Reasoner.
 func (m *Mutator) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
 	if !m.appliesToKind(a) {
-		return []admission.Reason{{Field: "spec.applyTo", Because: "no entry names the kind of the object and the operation"}}
+		return []admission.Reason{
+			{Field: "spec.applyTo", Because: "no entry names the kind of the object and the operation"}}
 	}
 	return m.match.Reasons(ctx, "spec.match", []match.Object{match.New(a, a.Object)})
 }
 
 func (m *Mutator) appliesToKind(a *admission.Attributes) bool {
 	kind := a.KindOf(a.Object)
-	return len(m.appliesTo) == 0 || slices.ContainsFunc(m.appliesTo, func(to applies) bool { return to.match(kind, a.Operation) })
+	return len(m.appliesTo) == 0 ||
+		slices.ContainsFunc(m.appliesTo, func(to applies) bool { return to.match(kind, a.Operation) })
 }
 
 // matches reports whether the mutator matches the object as it is now.

@@ -42,7 +42,8 @@ func (s *step) selects(item document.Node) bool {
 
 // same reports whether two steps lead to the same.
 func (s *step) same(o *step) bool {
-	return s.list == o.list && s.name == o.name && s.each == o.each && s.isInt == o.isInt && s.text == o.text && s.value == o.value
+	return s.list == o.list && s.name == o.name && s.each == o.each && s.isInt == o.isInt && s.text == o.text &&
+		s.value == o.value
 }
 
 // String writes the step as locations have it.
@@ -125,7 +126,8 @@ func (p *pathParser) fail(expected string) error {
 	if p.at == len(p.text) {
 		return fmt.Errorf("must have %s at its end", expected)
 	}
-	return fmt.Errorf("must have %s at character %d, at '%s'", expected, utf8.RuneCountInString(p.text[:p.at])+1, p.text[p.at:])
+	return fmt.Errorf("must have %s at character %d, at '%s'", expected, utf8.RuneCountInString(p.text[:p.at])+1,
+		p.text[p.at:])
 }
 
 func (p *pathParser) space() {

@@ -136,7 +136,8 @@ func notReviewed(i *resource.Info) string {
 func (s *System) Stage() admission.Stage { return admission.StageEngines }
 
 // Plan implements admission.Mutator.
-func (s *System) Plan(_ context.Context, a *admission.Attributes, to []admission.Run, _ *admission.Report) ([]admission.Run, error) {
+func (s *System) Plan(_ context.Context, a *admission.Attributes, to []admission.Run,
+	_ *admission.Report) ([]admission.Run, error) {
 	if a.Info.Subresource != "" || s.leaves(a) != "" {
 		return to, nil
 	}

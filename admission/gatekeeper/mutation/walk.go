@@ -204,7 +204,8 @@ func (w *walk) insideKey(dst []byte, depth int) ([]byte, bool, error) {
 	if !w.mutator.allows(depth, true) {
 		return dst, false, nil
 	}
-	return dst, false, fmt.Errorf("%s must be an object or a list, not the key of an item", textOf(w.mutator.path[:depth+1]))
+	return dst, false, fmt.Errorf("%s must be an object or a list, not the key of an item",
+		textOf(w.mutator.path[:depth+1]))
 }
 
 // freshObject appends the member that the location leads to, and the end of its object.

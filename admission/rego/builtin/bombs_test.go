@@ -55,7 +55,8 @@ func call(name string, b Budget, operands ...*ast.Term) (values []*ast.Term, err
 		}
 	}()
 	bctx := topdown.BuiltinContext{
-		Context: context.Background(), Metrics: metrics.New(), Cache: builtins.Cache{}, Time: ast.NumberTerm("1700000000000000000"),
+		Context: context.Background(), Metrics: metrics.New(), Cache: builtins.Cache{},
+		Time: ast.NumberTerm("1700000000000000000"),
 		Seed: rand.New(rand.NewSource(1)), Capabilities: ast.CapabilitiesForThisVersion(),
 	}
 	if b != nil {
@@ -200,7 +201,8 @@ func valueBombs() map[string]map[string]*ast.Term {
 		texts[i] = ast.StringTerm("10.0." + strconv.Itoa(i/256%256) + "." + strconv.Itoa(i%256) + "/32")
 	}
 	for i := range pairs {
-		pairs[i] = [2]*ast.Term{ast.StringTerm(strconv.Itoa(i)), ast.ArrayTerm(ast.StringTerm(strconv.Itoa(i+1)), ast.StringTerm("0"))}
+		pairs[i] = [2]*ast.Term{ast.StringTerm(strconv.Itoa(i)),
+			ast.ArrayTerm(ast.StringTerm(strconv.Itoa(i+1)), ast.StringTerm("0"))}
 	}
 	deep, deepObject := ast.ArrayTerm(), ast.ObjectTerm()
 	for range maxParsed {
@@ -222,17 +224,23 @@ func valueBombs() map[string]map[string]*ast.Term {
 	}
 	return map[string]map[string]*ast.Term{
 		"array": {
-			"numbers": ast.ArrayTerm(numbers...), "floats": ast.ArrayTerm(floats...), "texts": ast.ArrayTerm(texts...), "one number": ast.ArrayTerm(same...),
-			"levels": deep, "operations": ast.ArrayTerm(operations...), "a long path": ast.ArrayTerm(ast.StringTerm(strings.Repeat("/a", 1_500_000/fraction))),
-			"a long number": ast.ArrayTerm(ast.NumberTerm(json.Number(strings.Repeat("9", MaxDigits))), ast.NumberTerm("1e9999")),
+			"numbers": ast.ArrayTerm(numbers...), "floats": ast.ArrayTerm(floats...), "texts": ast.ArrayTerm(texts...),
+			"one number": ast.ArrayTerm(same...),
+			"levels":     deep, "operations": ast.ArrayTerm(operations...),
+			"a long path": ast.ArrayTerm(ast.StringTerm(strings.Repeat("/a", 1_500_000/fraction))),
+			"a long number": ast.ArrayTerm(ast.NumberTerm(json.Number(strings.Repeat("9", MaxDigits))),
+				ast.NumberTerm("1e9999")),
 		},
-		"set": {"numbers": ast.SetTerm(numbers[:300_000/fraction]...), "floats": ast.SetTerm(floats...), "texts": ast.SetTerm(texts...)},
+		"set": {"numbers": ast.SetTerm(numbers[:300_000/fraction]...), "floats": ast.SetTerm(floats...),
+			"texts": ast.SetTerm(texts...)},
 		"object": {
-			"members": ast.ObjectTerm(pairs...), "levels": deepObject, "a schema": schema, "a complete graph": ast.ObjectTerm(complete...),
-			"a list": ast.ObjectTerm([2]*ast.Term{ast.StringTerm("l"), ast.ArrayTerm(numbers[:100_000/fraction]...)}),
+			"members": ast.ObjectTerm(pairs...), "levels": deepObject, "a schema": schema,
+			"a complete graph": ast.ObjectTerm(complete...),
+			"a list":           ast.ObjectTerm([2]*ast.Term{ast.StringTerm("l"), ast.ArrayTerm(numbers[:100_000/fraction]...)}),
 		},
 		"number": {
-			"digits": ast.NumberTerm(json.Number(strings.Repeat("9", MaxDigits))), "an exponent": ast.NumberTerm("1e9999"), "a small one": ast.NumberTerm("1e-9999"),
+			"digits":      ast.NumberTerm(json.Number(strings.Repeat("9", MaxDigits))),
+			"an exponent": ast.NumberTerm("1e9999"), "a small one": ast.NumberTerm("1e-9999"),
 			"large": ast.NumberTerm("9007199254740993"), "below zero": ast.NumberTerm("-1"),
 		},
 		"null": {"null": ast.NullTerm()}, "boolean": {"true": ast.BooleanTerm(true)},
@@ -271,11 +279,12 @@ func kinds(t types.Type) (all []string) {
 // plains are operands that are small, so that a function gets to the one that is not.
 var plains = map[string]*ast.Term{
 	"string": ast.StringTerm("a"), "array": ast.MustParseTerm(`["a", 1]`), "set": ast.MustParseTerm(`{"a", {1}}`),
-	"object": ast.MustParseTerm(`{"a": "b", "l": [1, 2]}`), "number": ast.NumberTerm("1"), "null": ast.NullTerm(), "boolean": ast.BooleanTerm(true),
+	"object": ast.MustParseTerm(`{"a": "b", "l": [1, 2]}`), "number": ast.NumberTerm("1"), "null": ast.NullTerm(),
+	"boolean": ast.BooleanTerm(true),
 }
 
-// TestBombs: each function is called with operands of 3 MB and of a million levels, or of an eighth of that, of each type
-// that it takes. What it allocates is counted, no stack is exhausted, and each call ends.
+// TestBombs: each function is called with operands of 3 MB and of a million levels, or of an eighth of that, of each
+// type that it takes. What it allocates is counted, no stack is exhausted, and each call ends.
 func TestBombs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("calls 200 functions with megabytes")
@@ -321,7 +330,8 @@ var fraction = func() int {
 }()
 
 // sizes are of texts: what nothing allows for, and what there may be room for.
-var sizes = []struct{ bytes, levels int }{{3 << 20 / fraction, 1_000_000 / fraction}, {100 << 10, 30_000}, {8 << 10, 2_500}}
+var sizes = []struct{ bytes, levels int }{{3 << 20 / fraction, 1_000_000 / fraction}, {100 << 10, 30_000},
+	{8 << 10, 2_500}}
 
 // bombed makes the calls of one run, to a part of the functions.
 func bombed(t *testing.T) {

@@ -79,7 +79,8 @@ func TestSameAsOPA(t *testing.T) {
 	all := owns()
 	r := rand.New(rand.NewSource(1))
 	expression := func() string {
-		return pick(r, 6, "a", "b", "é", ".", "a*", "b+", "(a)", "(b|)", "|", "^", "$", `\b`, `\B`, "(?m)", "(?i)", "[a-b]", "[^a]", "x??", "(", ")", "{2}", `\n`, "(?P<n>a)", "a*?", `\z`, `\Qa`, `\pL`)
+		return pick(r, 6, "a", "b", "é", ".", "a*", "b+", "(a)", "(b|)", "|", "^", "$", `\b`, `\B`, "(?m)", "(?i)",
+			"[a-b]", "[^a]", "x??", "(", ")", "{2}", `\n`, "(?P<n>a)", "a*?", `\z`, `\Qa`, `\pL`)
 	}
 	text := func() string { return pick(r, 12, "a", "b", "A", "é", "\n", "x", " ", ".", "\xff", "ab") }
 	rounds := 10_000
@@ -91,18 +92,25 @@ func TestSameAsOPA(t *testing.T) {
 		sameAsOPA(t, "regex.match", all["regex.match"], s(expression()), s(text()))
 		sameAsOPA(t, "regex.is_valid", all["regex.is_valid"], s(expression()))
 		sameAsOPA(t, "regex.find_n", all["regex.find_n"], s(expression()), s(text()), limit)
-		sameAsOPA(t, "regex.find_all_string_submatch_n", all["regex.find_all_string_submatch_n"], s(expression()), s(text()), limit)
+		sameAsOPA(t, "regex.find_all_string_submatch_n", all["regex.find_all_string_submatch_n"], s(expression()),
+			s(text()), limit)
 		sameAsOPA(t, "regex.split", all["regex.split"], s(expression()), s(text()))
-		sameAsOPA(t, "regex.replace", all["regex.replace"], s(text()), s(expression()), s(pick(r, 3, "$1", "${n}", "x", "$0", "$")))
+		sameAsOPA(t, "regex.replace", all["regex.replace"], s(text()), s(expression()),
+			s(pick(r, 3, "$1", "${n}", "x", "$0", "$")))
 		template := pick(r, 5, "a", "<", ">", "<a*>", "<b|a>", ".", "<[>")
-		sameAsOPA(t, "regex.template_match", all["regex.template_match"], s(template), s(text()), s(pick(r, 2, "<")), s(">"))
+		sameAsOPA(t, "regex.template_match", all["regex.template_match"], s(template), s(text()), s(pick(r, 2, "<")),
+			s(">"))
 		sign := func() string {
-			return pick(r, 5, "a", "b", ".", "[ab]", "[a-c]", "a*", "b+", ".*", ".+", `\.`, "[b-c]*", "[", "]", "*", "c")
+			return pick(r, 5, "a", "b", ".", "[ab]", "[a-c]", "a*", "b+", ".*", ".+", `\.`, "[b-c]*", "[", "]", "*",
+				"c")
 		}
 		sameAsOPA(t, "regex.globs_match", all["regex.globs_match"], s(sign()), s(sign()))
-		wild := pick(r, 6, "a", "b", "*", "**", "?", ".", "[ab]", "[!a]", "[a-b]", "{a,b}", "{a*,", "}", `\*`, "é", "[", ",", "-", "[^]", "/")
-		separators := []*ast.Term{ast.NullTerm(), ast.ArrayTerm(), ast.ArrayTerm(s("/")), ast.ArrayTerm(s("."), s("a")), ast.ArrayTerm(s("ab"))}
-		sameAsOPA(t, "glob.match", all["glob.match"], s(wild), separators[r.Intn(len(separators))], s(strings.ToValidUTF8(text(), "")+pick(r, 2, "/", ".", "*", "^", "-")))
+		wild := pick(r, 6, "a", "b", "*", "**", "?", ".", "[ab]", "[!a]", "[a-b]", "{a,b}", "{a*,", "}", `\*`, "é", "[",
+			",", "-", "[^]", "/")
+		separators := []*ast.Term{ast.NullTerm(), ast.ArrayTerm(), ast.ArrayTerm(s("/")), ast.ArrayTerm(s("."), s("a")),
+			ast.ArrayTerm(s("ab"))}
+		sameAsOPA(t, "glob.match", all["glob.match"], s(wild), separators[r.Intn(len(separators))],
+			s(strings.ToValidUTF8(text(), "")+pick(r, 2, "/", ".", "*", "^", "-")))
 		sameAsOPA(t, "indexof", all["indexof"], s(text()), s(pick(r, 3, "a", "b", "é", "\xff")))
 		sameAsOPA(t, "indexof_n", all["indexof_n"], s(text()), s(pick(r, 3, "a", "b", "é", "\xff")))
 		sameAsOPA(t, "object.subset", all["object.subset"], value(r, 3), value(r, 3))
@@ -158,13 +166,22 @@ func TestSameTemplates(t *testing.T) {
 	Guard()
 	variables := ast.MustParseTerm(`{"a": "x", "n": 2, "l": [1, "b", null], "m": {"k": 1, "j": {"i": []}}, "e": [], "t": true, "h": "<a b='c'>"}`)
 	texts := []string{
-		"", "{{.a}}", "{{.missing}}", "{{range .l}}<{{.}}>{{end}}", "{{range .missing}}a{{else}}b{{end}}", "{{range .e}}a{{else}}b{{end}}", "{{range $i, $v := .l}}{{$i}}={{$v}};{{end}}",
-		"{{range $k, $v := .m}}{{$k}}={{$v}};{{end}}", "{{range .n}}a{{end}}", "{{range 3}}{{.}}{{end}}", "{{range .a}}b{{end}}", "{{range 1.5}}b{{end}}", "{{range .l}}{{break}}{{end}}", "{{range .l}}a{{continue}}b{{end}}",
+		"", "{{.a}}", "{{.missing}}", "{{range .l}}<{{.}}>{{end}}", "{{range .missing}}a{{else}}b{{end}}",
+		"{{range .e}}a{{else}}b{{end}}", "{{range $i, $v := .l}}{{$i}}={{$v}};{{end}}",
+		"{{range $k, $v := .m}}{{$k}}={{$v}};{{end}}", "{{range .n}}a{{end}}", "{{range 3}}{{.}}{{end}}",
+		"{{range .a}}b{{end}}", "{{range 1.5}}b{{end}}", "{{range .l}}{{break}}{{end}}",
+		"{{range .l}}a{{continue}}b{{end}}",
 		"{{define \"x\"}}[{{.}}]{{end}}{{template \"x\" .a}}", "{{template \"y\"}}", "{{define \"x\"}}{{if .m}}{{template \"x\" .m}}{{else}}end{{end}}{{end}}{{template \"x\" .}}", "{{with .m}}{{.k}}{{end}}", "{{if .t}}y{{else if .a}}z{{end}}",
-		"{{printf \"%v-%5s-%d\" .l .a .n}}", "{{print .a .l}}", "{{println .a}}", "{{.h | html}}", "{{.h | js}}", "{{.h | urlquery}}", "{{len .l}}", "{{index .l 1}}", "{{slice .a 0 1}}", "{{eq .a \"x\"}}", "{{and .t .a}}", "{{not .t}}",
-		"{{.a.b}}", "{{.l.b}}", "{{call .a}}", "{{nosuch .a}}", "{{", "{{end}}", "{{range}}", "{{$x := .a}}{{$x}}", "{{block \"z\" .}}{{.a}}{{end}}", "{{/* c */}}{{- .a -}} b", "{{(index .l 0) | printf \"%v\"}}", "{{.n}}", "{{lt .n 3}}",
-		"{{range $i, $v := .n}}{{end}}", "{{range (index .l 2)}}a{{else}}b{{end}}", "{{range .l | len}}a{{end}}", "{{range $.m.j.i}}{{end}}", "{{html}}", "{{print}}", "{{printf}}", "{{printf .n}}",
-		"{{.n.String}}", "{{.n.Int64}}", "{{.n.String 1}}", "{{.m.k.Float64}}", "{{range .l}}{{.Missing}}{{end}}", "{{$.t.String}}",
+		"{{printf \"%v-%5s-%d\" .l .a .n}}", "{{print .a .l}}", "{{println .a}}", "{{.h | html}}", "{{.h | js}}",
+		"{{.h | urlquery}}", "{{len .l}}", "{{index .l 1}}", "{{slice .a 0 1}}", "{{eq .a \"x\"}}", "{{and .t .a}}",
+		"{{not .t}}",
+		"{{.a.b}}", "{{.l.b}}", "{{call .a}}", "{{nosuch .a}}", "{{", "{{end}}", "{{range}}", "{{$x := .a}}{{$x}}",
+		"{{block \"z\" .}}{{.a}}{{end}}", "{{/* c */}}{{- .a -}} b", "{{(index .l 0) | printf \"%v\"}}", "{{.n}}",
+		"{{lt .n 3}}",
+		"{{range $i, $v := .n}}{{end}}", "{{range (index .l 2)}}a{{else}}b{{end}}", "{{range .l | len}}a{{end}}",
+		"{{range $.m.j.i}}{{end}}", "{{html}}", "{{print}}", "{{printf}}", "{{printf .n}}",
+		"{{.n.String}}", "{{.n.Int64}}", "{{.n.String 1}}", "{{.m.k.Float64}}", "{{range .l}}{{.Missing}}{{end}}",
+		"{{$.t.String}}",
 	}
 	f := owns()["strings.render_template"]
 	for _, text := range texts {
@@ -172,14 +189,18 @@ func TestSameTemplates(t *testing.T) {
 	}
 	r := rand.New(rand.NewSource(2))
 	for range 5_000 {
-		text := pick(r, 6, "{{range .l}}", "{{if .t}}", "{{else}}", "{{end}}", "{{.a}}", "{{.}}", "{{with .m}}", "{{define \"x\"}}", "{{template \"x\" .}}", "a", "{{break}}", "{{range $.m}}", "{{$x := .}}", "{{$x}}", "{{printf \"%s\" .}}")
+		text := pick(r, 6, "{{range .l}}", "{{if .t}}", "{{else}}", "{{end}}", "{{.a}}", "{{.}}", "{{with .m}}",
+			"{{define \"x\"}}", "{{template \"x\" .}}", "a", "{{break}}", "{{range $.m}}", "{{$x := .}}", "{{$x}}",
+			"{{printf \"%s\" .}}")
 		sameAsOPA(t, "strings.render_template", f, s(text), variables)
 	}
 }
 
 // FuzzSameAsOPA compares the functions of this package with OPA's.
 func FuzzSameAsOPA(f *testing.F) {
-	names := []string{"regex.match", "regex.is_valid", "regex.find_n", "regex.find_all_string_submatch_n", "regex.split", "regex.replace", "regex.globs_match", "glob.match", "indexof", "indexof_n", "strings.render_template"}
+	names := []string{"regex.match", "regex.is_valid", "regex.find_n", "regex.find_all_string_submatch_n",
+		"regex.split", "regex.replace", "regex.globs_match", "glob.match", "indexof", "indexof_n",
+		"strings.render_template"}
 	for i := range names {
 		f.Add(uint8(i), "(a|b)*c", "abc abc", "$1")
 		f.Add(uint8(i), "[ab]*", "a{b,c}", ".")
@@ -207,7 +228,8 @@ func FuzzSameAsOPA(f *testing.F) {
 			}
 		case "strings.render_template":
 			operands[1] = ast.MustParseTerm(fmt.Sprintf(`{"a": %q, "l": [1, 2]}`, "x"))
-			if strings.Count(a, "range") > 2 || strings.Contains(a, "template") || strings.ContainsAny(a, "0123456789") {
+			if strings.Count(a, "range") > 2 || strings.Contains(a, "template") ||
+				strings.ContainsAny(a, "0123456789") {
 				return
 			}
 		}

@@ -36,7 +36,8 @@ func OfConftest() []*ast.Builtin {
 	return []*ast.Builtin{
 		{Name: "parse_config", Decl: types.NewFunction(types.Args(types.S, types.S), types.A)},
 		{Name: "parse_config_file", Decl: file},
-		{Name: "parse_combined_config_files", Decl: types.NewFunction(types.Args(types.NewArray(nil, types.S)), types.A)},
+		{Name: "parse_combined_config_files", Decl: types.NewFunction(types.Args(types.NewArray(nil, types.S)),
+			types.A)},
 	}
 }
 
@@ -44,9 +45,11 @@ func OfConftest() []*ast.Builtin {
 func Lacking() map[string]*topdown.Builtin {
 	all := map[string]*topdown.Builtin{}
 	for _, decl := range OfConftest() {
-		all[decl.Name] = &topdown.Builtin{Decl: decl, Func: func(topdown.BuiltinContext, []*ast.Term, func(*ast.Term) error) error {
-			return topdown.Halt{Err: &LackError{decl.Name, "it is a function of conftest's, which the gateway does not have"}}
-		}}
+		all[decl.Name] = &topdown.Builtin{Decl: decl,
+			Func: func(topdown.BuiltinContext, []*ast.Term, func(*ast.Term) error) error {
+				return topdown.Halt{Err: &LackError{decl.Name,
+					"it is a function of conftest's, which the gateway does not have"}}
+			}}
 	}
 	return all
 }

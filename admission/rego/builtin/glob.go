@@ -89,7 +89,8 @@ func (g *globs) compile(bctx topdown.BuiltinContext, b Budget, text string, sepa
 		return w, nil
 	}
 	groups := int64(strings.Count(text, "{"))
-	cost := multiply(4*sourceBytes+8*int64(len(separators)), int64(len(text))) + 2*frameBytes*groups + 128*multiply(groups, groups)
+	cost := multiply(4*sourceBytes+8*int64(len(separators)), int64(len(text))) + 2*frameBytes*groups +
+		128*multiply(groups, groups)
 	if !b.Spend(cost) {
 		return nil, halt(b, bctx.Location)
 	}

@@ -155,7 +155,8 @@ func (c *running) take(t *ast.Term) error {
 }
 
 // held lets a function run if the budget allows for what else it takes.
-func (c *Contract) held(bctx topdown.BuiltinContext, b Budget, of []*ast.Term, f topdown.BuiltinFunc, iter func(*ast.Term) error) error {
+func (c *Contract) held(bctx topdown.BuiltinContext, b Budget, of []*ast.Term, f topdown.BuiltinFunc,
+	iter func(*ast.Term) error) error {
 	h, ok := hold(b, c.more(operands{b.Left(), of}))
 	if !ok {
 		return halt(b, bctx.Location)

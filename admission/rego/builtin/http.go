@@ -25,7 +25,8 @@ func local(o operands) error {
 	if !ok {
 		return nil
 	}
-	if url := request.Get(ast.StringTerm("url")); url != nil && strings.HasPrefix(strings.ToLower(textOf(url)), "unix") {
+	if url := request.Get(ast.StringTerm("url")); url != nil && strings.HasPrefix(strings.ToLower(textOf(url)),
+		"unix") {
 		return errors.New("must not have the member 'url'")
 	}
 	for _, name := range localOptions {

@@ -85,7 +85,8 @@ const maxParsed = 10_000
 
 // need returns what the values take that OPA makes of the text.
 func (s *shape) need() need {
-	return need{memory: parsedBytes*s.values + 12*s.bytes + frameBytes*int64(min(s.most, maxParsed+1)), steps: s.bytes / 4}
+	return need{memory: parsedBytes*s.values + 12*s.bytes + frameBytes*int64(min(s.most, maxParsed+1)),
+		steps: s.bytes / 4}
 }
 
 // parsedJSON is a value that is made of a text in JSON. The stack that a deep one takes stays.

@@ -62,7 +62,8 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // isNumeric reports whether a number may have the byte.
 func isNumeric(c byte) bool {
-	return isDigit(c) || c == '.' || c == '-' || c == '+' || c == '_' || c == 'e' || c == 'E' || c == 'x' || c == 'p' || c == 'P'
+	return isDigit(c) || c == '.' || c == '-' || c == '+' || c == '_' || c == 'e' || c == 'E' || c == 'x' || c == 'p' ||
+		c == 'P'
 }
 
 // checkNumbers returns the error about a number in a text whose numbers stand for themselves.

@@ -113,7 +113,8 @@ func (r *regexps) compile(bctx topdown.BuiltinContext, b Budget, text string) (*
 // parsePattern parses a pattern if the budget allows for the tree. What it took has to be given
 // back.
 func parsePattern(bctx topdown.BuiltinContext, b Budget, text string) (_ *syntax.Regexp, held int64, err error) {
-	held = multiply(sourceBytes, int64(len(text))) + classBytes*int64(strings.Count(text, `\p`)+strings.Count(text, `\P`)+strings.Count(text, `[:`))
+	held = multiply(sourceBytes, int64(len(text))) +
+		classBytes*int64(strings.Count(text, `\p`)+strings.Count(text, `\P`)+strings.Count(text, `[:`))
 	if strings.Contains(text, "(?") {
 		held += classBytes * int64(strings.Count(text, "[")) // it may ignore case
 	}

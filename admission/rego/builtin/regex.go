@@ -52,7 +52,8 @@ func (r *regexps) match(bctx topdown.BuiltinContext, b Budget, operands []*ast.T
 	return iter(ast.InternedTerm(found))
 }
 
-func (r *regexps) isValid(bctx topdown.BuiltinContext, b Budget, operands []*ast.Term, iter func(*ast.Term) error) error {
+func (r *regexps) isValid(bctx topdown.BuiltinContext, b Budget, operands []*ast.Term,
+	iter func(*ast.Term) error) error {
 	s, ok := operands[0].Value.(ast.String)
 	if !ok {
 		return iter(ast.InternedTerm(false))
@@ -146,7 +147,8 @@ func (r *regexps) split(bctx topdown.BuiltinContext, b Budget, operands []*ast.T
 	return iter(ast.ArrayTerm(found...))
 }
 
-func (r *regexps) replace(bctx topdown.BuiltinContext, b Budget, operands []*ast.Term, iter func(*ast.Term) error) error {
+func (r *regexps) replace(bctx topdown.BuiltinContext, b Budget, operands []*ast.Term,
+	iter func(*ast.Term) error) error {
 	s, err := stringsOf(operands, 3)
 	if err != nil {
 		return err
@@ -193,7 +195,8 @@ func expanded(value string, match []int) int64 {
 }
 
 // templateMatch matches a text with a pattern whose regular expressions are between delimiters.
-func (r *regexps) templateMatch(bctx topdown.BuiltinContext, b Budget, operands []*ast.Term, iter func(*ast.Term) error) error {
+func (r *regexps) templateMatch(bctx topdown.BuiltinContext, b Budget, operands []*ast.Term,
+	iter func(*ast.Term) error) error {
 	s, err := stringsOf(operands, 4)
 	if err != nil {
 		return err

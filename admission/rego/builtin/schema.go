@@ -346,7 +346,8 @@ func (s *schema) scalar(p *subschema, m map[string]any) {
 
 // program returns what it takes to compile a pattern, and how many steps its program has.
 func (s *schema) program(text string) (cost, steps int64) {
-	cost = multiply(2*sourceBytes, int64(len(text))) + classBytes*int64(strings.Count(text, `\p`)+strings.Count(text, `\P`)+strings.Count(text, "["))
+	cost = multiply(2*sourceBytes, int64(len(text))) +
+		classBytes*int64(strings.Count(text, `\p`)+strings.Count(text, `\P`)+strings.Count(text, "["))
 	if add(cost, s.weight) > s.left {
 		return cost, 0
 	}

@@ -25,7 +25,8 @@ func TestTable(t *testing.T) {
 		if c.Takes == "" && c.Keeper != Refused {
 			t.Errorf("%v have no bound", c.Names)
 		}
-		if isKept := c.cost != nil || c.own != nil; isKept != (c.Keeper == Estimated || c.Keeper == Metered) && c.Keeper != Refused {
+		if isKept := c.cost != nil || c.own != nil; isKept != (c.Keeper == Estimated || c.Keeper == Metered) &&
+			c.Keeper != Refused {
 			t.Errorf("%v are not kept to their bound by what the table says", c.Names)
 		}
 	}

@@ -34,7 +34,8 @@ func render(bctx topdown.BuiltinContext, b Budget, operands []*ast.Term, iter fu
 	if err != nil {
 		return err
 	}
-	held := add(multiply(actionBytes, int64(strings.Count(string(text), "{{"))), 128*int64(strings.Count(string(text), " ")))
+	held := add(multiply(actionBytes, int64(strings.Count(string(text), "{{"))),
+		128*int64(strings.Count(string(text), " ")))
 	held = add(held, multiply(256, int64(strings.Count(string(text), "("))))
 	held = add(held, add(4*int64(len(text)), multiply(8, sizeOf(variables, b.Left(), deepest))))
 	if !b.Spend(held) {
@@ -140,7 +141,8 @@ func asks(list *parse.ListNode, once parse.Node) (hasOthers bool) {
 			within := *n.Pipe
 			within.Decl = nil
 			n.Pipe.Cmds = []*parse.CommandNode{{
-				NodeType: parse.NodeCommand, Pos: within.Pos, Args: []parse.Node{parse.NewIdentifier(boundName).SetPos(within.Pos), &within},
+				NodeType: parse.NodeCommand, Pos: within.Pos,
+				Args: []parse.Node{parse.NewIdentifier(boundName).SetPos(within.Pos), &within},
 			}}
 		case *parse.TemplateNode:
 			hasOthers = true
@@ -199,7 +201,8 @@ func (r *rendering) printf(format string, values ...any) (string, error) {
 		largest = max(largest, r.size(v))
 	}
 	verbs := int64(strings.Count(format, "%"))
-	cost := add(int64(len(format)), add(multiply(verbs, multiply(4, largest)), add(widths(format), maxWidth*int64(strings.Count(format, "*")))))
+	cost := add(int64(len(format)),
+		add(multiply(verbs, multiply(4, largest)), add(widths(format), maxWidth*int64(strings.Count(format, "*")))))
 	if _, err := r.paid(multiply(5, cost)); err != nil {
 		return "", err
 	}

@@ -37,7 +37,8 @@ func replaced(s, old, with *ast.Term) int64 {
 // compared with itself at each of its own.
 func replacement(o operands) need {
 	made := replaced(o.of[0], o.of[1], o.of[2])
-	return need{memory: add(multiply(3, made), 4096+16*o.len(1)), steps: add(multiply(o.len(0), o.len(1))/16, square(o.len(1), 16))}
+	return need{memory: add(multiply(3, made), 4096+16*o.len(1)),
+		steps: add(multiply(o.len(0), o.len(1))/16, square(o.len(1), 16))}
 }
 
 // replacements is a string in which many parts are replaced. They are looked for in a tree with a

@@ -261,7 +261,8 @@ func ask(children map[string]map[*subschema]int64, name string, p *subschema, ti
 	of[p] = add(of[p], times)
 }
 
-func (v *validation) object(p *subschema, times int64, value map[string]any, path int64, children map[string]map[*subschema]int64) {
+func (v *validation) object(p *subschema, times int64, value map[string]any, path int64,
+	children map[string]map[*subschema]int64) {
 	if len(p.properties) == 0 && len(p.patterns) == 0 && p.others == nil && p.names == nil {
 		return
 	}

@@ -135,5 +135,6 @@ func writtenYAML(o operands) need {
 	}
 	nodes := nodesOf(o.of[0].Value, o.left)
 	depth := int64(depthOf(o.of[0].Value, maxParsed))
-	return need{memory: add(64<<10+multiply(32, size), add(multiply(4*parsedBytes, nodes), multiply(8, multiply(nodes, depth))))}
+	return need{memory: add(64<<10+multiply(32, size),
+		add(multiply(4*parsedBytes, nodes), multiply(8, multiply(nodes, depth))))}
 }

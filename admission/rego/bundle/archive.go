@@ -85,7 +85,8 @@ func pathOf(header *tar.Header) (string, error) {
 	case tar.TypeXGlobalHeader:
 		return "", nil // a comment of `git archive`
 	default:
-		return "", fmt.Errorf("must hold nothing but files and folders: '%s' is %s", header.Name, kindOf(header.Typeflag))
+		return "", fmt.Errorf("must hold nothing but files and folders: '%s' is %s", header.Name,
+			kindOf(header.Typeflag))
 	}
 	path := header.Name
 	if header.Typeflag == tar.TypeDir {
@@ -104,7 +105,8 @@ func pathOf(header *tar.Header) (string, error) {
 		case part == "..":
 			return "", fmt.Errorf("must hold nothing outside of its root, such as '%s'", header.Name)
 		case part == "" || part == "." || strings.ContainsAny(part, "\\\x00"):
-			return "", fmt.Errorf("must name each file by its path from the root, with single slashes, not '%s'", header.Name)
+			return "", fmt.Errorf("must name each file by its path from the root, with single slashes, not '%s'",
+				header.Name)
 		}
 	}
 	return path, nil

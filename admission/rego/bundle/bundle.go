@@ -123,8 +123,8 @@ func (b *Bundle) Modules() []rego.Module { return b.modules }
 // Data is the document data.
 func (b *Bundle) Data() rego.Value { return b.data }
 
-// Patched returns the bundle with the changes of a delta, which was read by the same options. The bundle itself stays as it
-// is.
+// Patched returns the bundle with the changes of a delta, which was read by the same options. The bundle itself stays
+// as it is.
 func (b *Bundle) Patched(delta *Bundle, o Options) (_ *Bundle, err error) {
 	defer recovered(&err)
 	text, err := b.data.AppendJSON(nil)

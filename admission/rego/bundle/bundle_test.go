@@ -117,18 +117,28 @@ func TestBroken(t *testing.T) {
 		{"text", []byte("<html>not found</html>"), "must be an archive that gzip compressed: gzip: invalid header"},
 		{"half", whole[:len(whole)/2], "must be a whole archive: unexpected EOF"},
 		{"without the checksum", whole[:len(whole)-4], "must be a whole archive: unexpected EOF"},
-		{"changed", append(append([]byte{}, whole[:len(whole)-6]...), 1, 2, 3, 4, 5, 6), "must be a whole archive: gzip: invalid checksum"},
-		{"no tar", bundletest.Gzip(t, []byte(strings.Repeat("no", 600))), "must be a whole archive: archive/tar: invalid tar header"},
+		{"changed", append(append([]byte{}, whole[:len(whole)-6]...), 1, 2, 3, 4, 5, 6),
+			"must be a whole archive: gzip: invalid checksum"},
+		{"no tar", bundletest.Gzip(t, []byte(strings.Repeat("no", 600))),
+			"must be a whole archive: archive/tar: invalid tar header"},
 		{"many files", bundletest.Archive(t, many), "must hold at most 100 files"},
-		{"large", bundletest.Archive(t, with(map[string]string{"a.bin": strings.Repeat(" ", 1<<20)})), "must unpack to at most 1048576 bytes"},
+		{"large", bundletest.Archive(t, with(map[string]string{"a.bin": strings.Repeat(" ", 1<<20)})),
+			"must unpack to at most 1048576 bytes"},
 		{"a bomb", bundletest.Gzip(t, make([]byte, 16<<20)), "must unpack to at most 1048576 bytes"},
 		{"a bomb at the end", bomb(t), "must unpack to at most 1048576 bytes"},
-		{"a module", bundletest.Archive(t, with(map[string]string{"team/b.rego": "package team\n\ndeny contains"})), "rego_parse_error"},
-		{"data", bundletest.Archive(t, with(map[string]string{"words/data.json": `{"a"`})), "bundle load failed on /words/data.json"},
-		{"deep data", bundletest.Archive(t, with(map[string]string{"words/data.json": `{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "}"})), "the data: "},
-		{"a huge number", bundletest.Archive(t, with(map[string]string{"words/data.json": `{"a": 1e1000000}`})), "numbers must be within the range of a double"},
-		{"outside its roots", bundletest.Archive(t, with(map[string]string{"other/data.json": `{"a": 1}`})), "do not permit data"},
-		{"wasm", bundletest.Archive(t, with(map[string]string{"policy.wasm": "\x00asm"})), "must not hold policies in WebAssembly"},
+		{"a module", bundletest.Archive(t, with(map[string]string{"team/b.rego": "package team\n\ndeny contains"})),
+			"rego_parse_error"},
+		{"data", bundletest.Archive(t, with(map[string]string{"words/data.json": `{"a"`})),
+			"bundle load failed on /words/data.json"},
+		{"deep data", bundletest.Archive(t,
+			with(map[string]string{"words/data.json": `{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) +
+				"}"})), "the data: "},
+		{"a huge number", bundletest.Archive(t, with(map[string]string{"words/data.json": `{"a": 1e1000000}`})),
+			"numbers must be within the range of a double"},
+		{"outside its roots", bundletest.Archive(t, with(map[string]string{"other/data.json": `{"a": 1}`})),
+			"do not permit data"},
+		{"wasm", bundletest.Archive(t, with(map[string]string{"policy.wasm": "\x00asm"})),
+			"must not hold policies in WebAssembly"},
 		{"signed", bundletest.Signed(t, files, bundletest.Signature{}), "verification key not provided"},
 	} {
 		_, err := bundle.Read(test.archive, options())
@@ -183,14 +193,20 @@ func TestSignatures(t *testing.T) {
 		{"good", signed, signing(nil), ""},
 		{"named key", signed, signing(func(s *bundle.Signing) { s.KeyID = "k1" }), ""},
 		{"unsigned", bundletest.Archive(t, files), signing(nil), "missing .signatures.json"},
-		{"another key", signature(func(s *bundletest.Signature) { s.Key = other }), signing(nil), "failed to verify JWT signature"},
-		{"unknown key", signature(func(s *bundletest.Signature) { s.KeyID = "k2" }), signing(nil), "verification key corresponding to ID k2 not found"},
-		{"another scope", signature(func(s *bundletest.Signature) { s.Scope = "read" }), signing(nil), "scope mismatch"},
+		{"another key", signature(func(s *bundletest.Signature) { s.Key = other }), signing(nil),
+			"failed to verify JWT signature"},
+		{"unknown key", signature(func(s *bundletest.Signature) { s.KeyID = "k2" }), signing(nil),
+			"verification key corresponding to ID k2 not found"},
+		{"another scope", signature(func(s *bundletest.Signature) { s.Scope = "read" }), signing(nil),
+			"scope mismatch"},
 		{"the signing's scope", signed, signing(func(s *bundle.Signing) { s.Scope = "admin" }), "scope mismatch"},
 		// A public key is no secret: it must not verify what was signed by an HMAC of it.
-		{"another algorithm", signature(func(s *bundletest.Signature) { s.Key, s.Algorithm = public, "HS256" }), signing(nil), "failed to verify JWT signature"},
-		{"changed", bundletest.Changed(t, signed, "data.json", `{"words": {"bad": []}}`), signing(nil), "digest mismatch"},
-		{"more", bundletest.Changed(t, signed, "words/more.rego", "package words\n"), signing(nil), "not included in bundle signature"},
+		{"another algorithm", signature(func(s *bundletest.Signature) { s.Key, s.Algorithm = public, "HS256" }),
+			signing(nil), "failed to verify JWT signature"},
+		{"changed", bundletest.Changed(t, signed, "data.json", `{"words": {"bad": []}}`), signing(nil),
+			"digest mismatch"},
+		{"more", bundletest.Changed(t, signed, "words/more.rego", "package words\n"), signing(nil),
+			"not included in bundle signature"},
 		{"excluded", bundletest.Changed(t, signed, "words/more.rego", "package words\n"),
 			signing(func(s *bundle.Signing) { s.Exclude = []string{"words/more.rego"} }), ""},
 		{"less", bundletest.Changed(t, signed, "team/deny.rego", ""), signing(nil), "not found in the target bundle"},
@@ -211,7 +227,8 @@ func TestKeys(t *testing.T) {
 		want string
 	}{
 		{"public", bundle.Key{Algorithm: "RS256", Text: public}, ""},
-		{"private", bundle.Key{Algorithm: "RS256", Text: private}, "must be a public key or a certificate, not 'RSA PRIVATE KEY'"},
+		{"private", bundle.Key{Algorithm: "RS256", Text: private},
+			"must be a public key or a certificate, not 'RSA PRIVATE KEY'"},
 		{"secret", bundle.Key{Algorithm: "HS256", Text: "s"}, ""},
 		{"no text", bundle.Key{Algorithm: "HS256"}, "must have an algorithm and a text"},
 		{"no PEM", bundle.Key{Algorithm: "RS256", Text: "s"}, "must be a public key or a certificate in PEM"},
@@ -251,11 +268,14 @@ func TestDelta(t *testing.T) {
 	expectData(t, before, `{"words":{"bad":["urgent"],"n":12345678901234567890}}`)
 
 	for name, test := range map[string][2]string{
-		"other roots":  {`{"revision": "r3", "roots": ["words"]}`, `{"data": [{"op": "remove", "path": "/words/bad"}]}`},
-		"not there":    {`{"revision": "r3", "roots": ["team", "words"]}`, `{"data": [{"op": "remove", "path": "/words/none"}]}`},
-		"no operation": {`{"revision": "r3", "roots": ["team", "words"]}`, `{"data": [{"op": "test", "path": "/words/bad"}]}`},
+		"other roots": {`{"revision": "r3", "roots": ["words"]}`, `{"data": [{"op": "remove", "path": "/words/bad"}]}`},
+		"not there": {`{"revision": "r3", "roots": ["team", "words"]}`,
+			`{"data": [{"op": "remove", "path": "/words/none"}]}`},
+		"no operation": {`{"revision": "r3", "roots": ["team", "words"]}`,
+			`{"data": [{"op": "test", "path": "/words/bad"}]}`},
 	} {
-		wrong, err := bundle.Read(bundletest.Archive(t, map[string]string{".manifest": test[0], "patch.json": test[1]}), options())
+		wrong, err := bundle.Read(bundletest.Archive(t, map[string]string{".manifest": test[0], "patch.json": test[1]}),
+			options())
 		if err != nil {
 			t.Fatal(name, err)
 		}

@@ -35,25 +35,36 @@ func TestBombs(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		{"empty objects", map[string]string{"data.json": repeated(`{"a":[`, "{},", 9_000_000, "0]}")}, "takes more memory to decode than is left of `limits.bodiesInFlightBytes`"},
+		{"empty objects", map[string]string{"data.json": repeated(`{"a":[`, "{},", 9_000_000, "0]}")},
+			"takes more memory to decode than is left of `limits.bodiesInFlightBytes`"},
 		{"numbers", map[string]string{"data.json": repeated(`{"a":[`, "1,", 3_000_000, "0]}")}, "takes more memory"},
 		{"lists", map[string]string{"data.json": repeated(`{"a":[`, "[],", 2_000_000, "0]}")}, "takes more memory"},
 		{"many values in many files", map[string]string{
-			"a/data.json": repeated(`{"a":[`, "{},", 200_000, "0]}"), "b/data.json": repeated(`{"a":[`, "{},", 200_000, "0]}"),
-			"c/data.json": repeated(`{"a":[`, "{},", 200_000, "0]}"), "d/data.json": repeated(`{"a":[`, "{},", 200_000, "0]}"),
+			"a/data.json": repeated(`{"a":[`, "{},", 200_000, "0]}"),
+			"b/data.json": repeated(`{"a":[`, "{},", 200_000, "0]}"),
+			"c/data.json": repeated(`{"a":[`, "{},", 200_000, "0]}"),
+			"d/data.json": repeated(`{"a":[`, "{},", 200_000, "0]}"),
 		}, "takes more memory"},
 		{"YAML", map[string]string{"data.yaml": repeated("a: [", "a,", 3_000_000, "a]\n")}, "takes more memory"},
 		{"less YAML", map[string]string{"data.yaml": repeated("a: [", "a,", 1_000_000, "a]\n")}, "takes more memory"},
-		{"aliases", map[string]string{"data.yml": repeated("a: &a "+strings.Repeat("x", 1<<20)+"\nb: [", "*a,", 999, "0]\n")}, "must mean at most 33554432 bytes of JSON, its aliases replaced"},
+		{"aliases", map[string]string{"data.yml": repeated("a: &a "+strings.Repeat("x", 1<<20)+"\nb: [", "*a,", 999,
+			"0]\n")}, "must mean at most 33554432 bytes of JSON, its aliases replaced"},
 		{"nested aliases", map[string]string{"data.yml": "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
 			"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f,*f]\n"}, "must "},
-		{"an alias in itself", map[string]string{"data.yml": "a: &a [*a]\n"}, "must not use an alias inside the value it stands for"},
-		{"a patch", map[string]string{"patch.json": repeated(`{"data":[`, `{},`, 2_000_000, `{}]}`)}, "takes more memory"},
-		{"a patch's value", map[string]string{"patch.json": repeated(`{"data":[{"op":"upsert","path":"/a","value":[`, `{},`, 2_000_000, `0]}]}`)}, "takes more memory"},
-		{"a manifest", map[string]string{".manifest": repeated(`{"metadata":{"a":[`, "{},", 2_000_000, "0]}}")}, "takes more memory"},
-		{"roots", map[string]string{".manifest": repeated(`{"roots":[`, `"",`, 2_000_000, `""]}`)}, "takes more memory"},
-		{"signatures", map[string]string{".signatures.json": repeated(`{"signatures":[`, `"",`, 2_000_000, `""]}`)}, "takes more memory"},
-		{"a module", map[string]string{"a.rego": repeated("package a\n\nx := [", "1,", 1_000_000, "1]\n")}, "takes more memory"},
+		{"an alias in itself", map[string]string{"data.yml": "a: &a [*a]\n"},
+			"must not use an alias inside the value it stands for"},
+		{"a patch", map[string]string{"patch.json": repeated(`{"data":[`, `{},`, 2_000_000, `{}]}`)},
+			"takes more memory"},
+		{"a patch's value", map[string]string{"patch.json": repeated(`{"data":[{"op":"upsert","path":"/a","value":[`,
+			`{},`, 2_000_000, `0]}]}`)}, "takes more memory"},
+		{"a manifest", map[string]string{".manifest": repeated(`{"metadata":{"a":[`, "{},", 2_000_000, "0]}}")},
+			"takes more memory"},
+		{"roots", map[string]string{".manifest": repeated(`{"roots":[`, `"",`, 2_000_000, `""]}`)},
+			"takes more memory"},
+		{"signatures", map[string]string{".signatures.json": repeated(`{"signatures":[`, `"",`, 2_000_000, `""]}`)},
+			"takes more memory"},
+		{"a module", map[string]string{"a.rego": repeated("package a\n\nx := [", "1,", 1_000_000, "1]\n")},
+			"takes more memory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			archive := bundletest.Archive(t, test.files)
@@ -79,19 +90,23 @@ func TestSignedBomb(t *testing.T) {
 	_, public := bundletest.Keys(t)
 	o, _, _ := within(64 << 20)
 	o.Signing = &bundle.Signing{Keys: map[string]bundle.Key{"k": {Algorithm: "RS256", Text: public}}}
-	_, err := bundle.Read(bundletest.Archive(t, map[string]string{"data.json": repeated(`{"a":[`, "{},", 300_000, "0]}")}), o)
+	_, err := bundle.Read(bundletest.Archive(t,
+		map[string]string{"data.json": repeated(`{"a":[`, "{},", 300_000, "0]}")}), o)
 	expectError(t, "signed", err, "takes more memory")
 }
 
 // TestDeltaWithinMemory: what applying a delta takes is asked for, and given back.
 func TestDeltaWithinMemory(t *testing.T) {
 	o, budget, held := within(64 << 20)
-	before, err := bundle.Read(bundletest.Archive(t, map[string]string{".manifest": `{"revision": "r1", "roots": ["words"]}`, "words/data.json": repeated(`{"bad":[],"a":[`, "1,", 100_000, "0]}")}), o)
+	before, err := bundle.Read(
+		bundletest.Archive(t, map[string]string{".manifest": `{"revision": "r1", "roots": ["words"]}`,
+			"words/data.json": repeated(`{"bad":[],"a":[`, "1,", 100_000, "0]}")}), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, err := bundle.Read(bundletest.Archive(t, map[string]string{".manifest": `{"revision": "r2", "roots": ["words"]}`,
-		"patch.json": `{"data": [{"op": "upsert", "path": "/words/bad/-", "value": "late"}]}`}), o)
+	change, err := bundle.Read(
+		bundletest.Archive(t, map[string]string{".manifest": `{"revision": "r2", "roots": ["words"]}`,
+			"patch.json": `{"data": [{"op": "upsert", "path": "/words/bad/-", "value": "late"}]}`}), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,8 +169,10 @@ func TestEntries(t *testing.T) {
 		{tar.Header{Name: "team/./data.json"}, "with single slashes"},
 		{tar.Header{Name: `..\data.json`}, "with single slashes"},
 		{tar.Header{Name: "./team/deny.rego"}, "must not hold 'team/deny.rego' twice"},
-		{tar.Header{Name: "data.json", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}, "must hold nothing but files and folders: 'data.json' is a symbolic link"},
-		{tar.Header{Name: "other.rego", Typeflag: tar.TypeLink, Linkname: "/team/deny.rego"}, "'other.rego' is a hard link"},
+		{tar.Header{Name: "data.json", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"},
+			"must hold nothing but files and folders: 'data.json' is a symbolic link"},
+		{tar.Header{Name: "other.rego", Typeflag: tar.TypeLink, Linkname: "/team/deny.rego"},
+			"'other.rego' is a hard link"},
 		{tar.Header{Name: "data.json", Typeflag: tar.TypeFifo}, "'data.json' is a named pipe"},
 		{tar.Header{Name: "null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, "'null' is a device"},
 		{tar.Header{Name: "sda", Typeflag: tar.TypeBlock, Devmajor: 8}, "'sda' is a device"},
@@ -181,16 +198,24 @@ func TestDataFiles(t *testing.T) {
 		want  string // the data, or an error
 	}{
 		{map[string]string{"a.rego": "package a\n"}, `{}`},
-		{map[string]string{"data.json": `{"a": {"b": 1}}`, "a/data.json": `{"c": 2}`, "a/d/data.yaml": "e: yes\nf: 0x10\n"}, `{"a":{"b":1,"c":2,"d":{"e":"yes","f":16}}}`},
-		{map[string]string{"a/b/data.json": `[1]`, "a/data.yml": "x: &x {y: 1}\nz: {<<: *x, w: 2}\n"}, `{"a":{"b":[1],"x":{"y":1},"z":{"w":2,"y":1}}}`},
-		{map[string]string{"data.json": `{"a": {"b": 1}}`, "a/data.json": `{"b": 2}`}, "two data files say different things of '/'"},
-		{map[string]string{"data.json": `{"a": 1}`, "a/data.json": `{"b": 2}`}, "two data files say different things of '/'"},
-		{map[string]string{"a/data.json": `{"a": 1}`, "a/data.yaml": "a: 2\n"}, "two data files say different things of '/a/'"},
+		{map[string]string{"data.json": `{"a": {"b": 1}}`, "a/data.json": `{"c": 2}`,
+			"a/d/data.yaml": "e: yes\nf: 0x10\n"}, `{"a":{"b":1,"c":2,"d":{"e":"yes","f":16}}}`},
+		{map[string]string{"a/b/data.json": `[1]`, "a/data.yml": "x: &x {y: 1}\nz: {<<: *x, w: 2}\n"},
+			`{"a":{"b":[1],"x":{"y":1},"z":{"w":2,"y":1}}}`},
+		{map[string]string{"data.json": `{"a": {"b": 1}}`, "a/data.json": `{"b": 2}`},
+			"two data files say different things of '/'"},
+		{map[string]string{"data.json": `{"a": 1}`, "a/data.json": `{"b": 2}`},
+			"two data files say different things of '/'"},
+		{map[string]string{"a/data.json": `{"a": 1}`, "a/data.yaml": "a: 2\n"},
+			"two data files say different things of '/a/'"},
 		{map[string]string{"data.json": `[]`}, "bundle load failed on /data.json: must hold an object, not a list"},
 		{map[string]string{"data.json": `{"a": 1, "a": 2}`}, "bundle load failed on /data.json: the data: "},
-		{map[string]string{".manifest": `{"roots": ["a/b"]}`, "data.json": `{"a": {"b": {"c": 1}}}`}, `{"a":{"b":{"c":1}}}`},
-		{map[string]string{".manifest": `{"roots": ["a/b"]}`, "data.json": `{"a": {"b": {}, "c": 1}}`}, "do not permit data at path '/a/c'"},
-		{map[string]string{".manifest": `{"roots": ["a/b"]}`, "a/data.json": `{"bb": 1}`}, "do not permit data at path '/a/bb'"},
+		{map[string]string{".manifest": `{"roots": ["a/b"]}`, "data.json": `{"a": {"b": {"c": 1}}}`},
+			`{"a":{"b":{"c":1}}}`},
+		{map[string]string{".manifest": `{"roots": ["a/b"]}`, "data.json": `{"a": {"b": {}, "c": 1}}`},
+			"do not permit data at path '/a/c'"},
+		{map[string]string{".manifest": `{"roots": ["a/b"]}`, "a/data.json": `{"bb": 1}`},
+			"do not permit data at path '/a/bb'"},
 		{map[string]string{".manifest": `{"roots": ["a/b"]}`, "a/data.json": `1`}, "do not permit data at path '/a'"},
 	} {
 		b, err := bundle.Read(bundletest.Archive(t, test.files), options())

@@ -51,8 +51,8 @@ func isData(base string) bool { return base == "data.json" || isYAML(base) }
 
 func isYAML(base string) bool { return base == "data.yaml" || base == "data.yml" }
 
-// What encoding/json makes takes so much by measurement, at most: a list and an object with its first values, what follows a
-// comma, and what follows a colon.
+// What encoding/json makes takes so much by measurement, at most: a list and an object with its first values, what
+// follows a comma, and what follows a colon.
 const (
 	jsonListBytes   = 128
 	jsonObjectBytes = 448

@@ -32,8 +32,10 @@ const noise = 64 << 10
 func TestJSONWeight(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	texts := map[string]string{}
-	for _, part := range []string{"{}", "[]", "1", `"a"`, `""`, "null", "12345678901234567890", `{"a":1}`, "[1]", "[[]]", `{"a":{}}`, `{"a":[]}`, `{"a":1,"b":2,"c":3}`,
-		`{"aaaaaaaa":"bbbbbbbbb"}`, `{"1":1,"2":1,"3":1,"4":1,"5":1,"6":1,"7":1,"8":1,"9":1}`, "[1,2,3]", "[1,2,3,4,5]", "1.5"} {
+	for _, part := range []string{"{}", "[]", "1", `"a"`, `""`, "null", "12345678901234567890", `{"a":1}`, "[1]",
+		"[[]]", `{"a":{}}`, `{"a":[]}`, `{"a":1,"b":2,"c":3}`,
+		`{"aaaaaaaa":"bbbbbbbbb"}`, `{"1":1,"2":1,"3":1,"4":1,"5":1,"6":1,"7":1,"8":1,"9":1}`, "[1,2,3]", "[1,2,3,4,5]",
+		"1.5"} {
 		texts[part] = "[" + strings.Repeat(part+",", 50_000) + "0]"
 	}
 	var members strings.Builder
@@ -100,15 +102,24 @@ func randomValue(b *strings.Builder, random *rand.Rand, depth int) {
 func TestParseWeight(t *testing.T) {
 	const n = 1 << 14
 	for name, source := range map[string]string{
-		"list": "x := [" + strings.Repeat("1,", n) + "1]", "set": "x := {" + strings.Repeat("1,", n) + "1}", "object": "x := {" + strings.Repeat("a:1,", n) + "b:1}",
-		"variables": "p if { x := [" + strings.Repeat("a,", n) + "1]}", "lists": "x := [" + strings.Repeat("[],", n) + "1]", "objects": "x := [" + strings.Repeat("{},", n) + "1]",
-		"reference": "p if { x" + strings.Repeat(".b", n) + " }", "rules": strings.Repeat("p:=1\n", n), "ifs": strings.Repeat("p if 1\n", n), "expressions": "p if {" + strings.Repeat("1;", n) + "1}",
-		"calls": "p if {" + strings.Repeat("f();", n) + "1}", "sum": "p if { x = 1" + strings.Repeat("+1", 4000) + "}", "comments": strings.Repeat("#\n", n), "string": `x := "` + strings.Repeat("a", n) + `"`,
-		"strings": "x := [" + strings.Repeat(`"",`, n) + "1]", "not": "p if {" + strings.Repeat("not a;", n) + "1}", "with": "p if { a " + strings.Repeat("with b as 1 ", n) + "}",
-		"comprehensions": "x := [" + strings.Repeat("[1|1],", n) + "1]", "some": "p if {" + strings.Repeat("some a;", n) + "1}", "imports": strings.Repeat("import data.a\n", n),
-		"else": "p if 1" + strings.Repeat(" else if 1", 2000), "every": "p if {" + strings.Repeat("every x in a {1};", n) + "1}", "templates": "x := [" + strings.Repeat(`$"{1}",`, n) + "1]",
-		"heads": strings.Repeat("p contains 1 if 1\n", n), "arguments": "f(" + strings.Repeat("a,", n) + "a) := 1", "defaults": strings.Repeat("default a := 1\n", n),
-		"brackets": "p if { x" + strings.Repeat("[1]", n) + " }", "unicode": "x := [" + strings.Repeat("\"\u00e9\",", n) + "1]",
+		"list": "x := [" + strings.Repeat("1,", n) + "1]", "set": "x := {" + strings.Repeat("1,", n) + "1}",
+		"object":    "x := {" + strings.Repeat("a:1,", n) + "b:1}",
+		"variables": "p if { x := [" + strings.Repeat("a,", n) + "1]}", "lists": "x := [" + strings.Repeat("[],", n) +
+			"1]", "objects": "x := [" + strings.Repeat("{},", n) + "1]",
+		"reference": "p if { x" + strings.Repeat(".b", n) + " }", "rules": strings.Repeat("p:=1\n", n),
+		"ifs": strings.Repeat("p if 1\n", n), "expressions": "p if {" + strings.Repeat("1;", n) + "1}",
+		"calls": "p if {" + strings.Repeat("f();", n) + "1}", "sum": "p if { x = 1" + strings.Repeat("+1", 4000) + "}",
+		"comments": strings.Repeat("#\n", n), "string": `x := "` + strings.Repeat("a", n) + `"`,
+		"strings": "x := [" + strings.Repeat(`"",`, n) + "1]", "not": "p if {" + strings.Repeat("not a;", n) + "1}",
+		"with":           "p if { a " + strings.Repeat("with b as 1 ", n) + "}",
+		"comprehensions": "x := [" + strings.Repeat("[1|1],", n) + "1]", "some": "p if {" +
+			strings.Repeat("some a;", n) + "1}", "imports": strings.Repeat("import data.a\n", n),
+		"else": "p if 1" + strings.Repeat(" else if 1", 2000), "every": "p if {" +
+			strings.Repeat("every x in a {1};", n) + "1}", "templates": "x := [" + strings.Repeat(`$"{1}",`, n) + "1]",
+		"heads": strings.Repeat("p contains 1 if 1\n", n), "arguments": "f(" + strings.Repeat("a,", n) + "a) := 1",
+		"defaults": strings.Repeat("default a := 1\n", n),
+		"brackets": "p if { x" + strings.Repeat("[1]", n) + " }", "unicode": "x := [" +
+			strings.Repeat("\"\u00e9\",", n) + "1]",
 	} {
 		source := "package a\n" + source + "\n"
 		took := kept(func() any {

@@ -19,7 +19,8 @@ const event = `{"labels":{"id":"x"},"decision_id":"d","path":"tickets/deny","inp
 
 func compile(t *testing.T, module string, usable func() error) (*mask.Rules, error) {
 	t.Helper()
-	b, err := bundle.Read(bundletest.Archive(t, map[string]string{"log.rego": "package system.log\n\n" + module, "other/data.json": `{"x": 1}`}),
+	b, err := bundle.Read(bundletest.Archive(t, map[string]string{"log.rego": "package system.log\n\n" + module,
+		"other/data.json": `{"x": 1}`}),
 		bundle.Options{Name: "b", MaxBytes: 1 << 20, MaxFiles: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -62,9 +63,12 @@ func TestApply(t *testing.T) {
 		{name: "no item", module: `mask contains 1`, err: "an item of the rule mask must be a path or an object"},
 		{name: "no path", module: `mask contains {"op": "remove"}`, err: "a path of the rule mask must begin with '/'"},
 		{name: "relative", module: `mask contains "input"`, err: "a path of the rule mask must begin with '/'"},
-		{name: "no op", module: `mask contains {"path": "/input"}`, err: "the member 'op' of an item of the rule mask must be 'remove' or 'upsert'"},
-		{name: "another member", module: `mask contains "/labels"`, err: "a path of the rule mask must begin with one of input, result, nd_builtin_cache"},
-		{name: "one is wrong", module: "mask contains \"/input\"\nmask contains \"/labels\"", err: "a path of the rule mask must begin with one of input, result, nd_builtin_cache"},
+		{name: "no op", module: `mask contains {"path": "/input"}`,
+			err: "the member 'op' of an item of the rule mask must be 'remove' or 'upsert'"},
+		{name: "another member", module: `mask contains "/labels"`,
+			err: "a path of the rule mask must begin with one of input, result, nd_builtin_cache"},
+		{name: "one is wrong", module: "mask contains \"/input\"\nmask contains \"/labels\"",
+			err: "a path of the rule mask must begin with one of input, result, nd_builtin_cache"},
 		{name: "fails", module: `mask contains "/input" if to_number("x") > 1`, err: `data.system.log.mask: log.rego:3:27: eval_builtin_error: to_number: parsing "x": invalid syntax`},
 		{name: "drop fails", module: `drop if to_number("x") > 1`, err: `data.system.log.drop: log.rego:3:9: eval_builtin_error: to_number: parsing "x": invalid syntax`},
 	} {
@@ -121,7 +125,8 @@ func TestNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Set(rules)
-	if got, err := f.Apply(context.Background(), []byte(event)); got != nil || !errors.Is(err, decisions.ErrNotReady) || !errors.Is(err, stale) {
+	if got, err := f.Apply(context.Background(), []byte(event)); got != nil || !errors.Is(err, decisions.ErrNotReady) ||
+		!errors.Is(err, stale) {
 		t.Errorf("with stale rules: %s, %v", got, err)
 	}
 	stale = nil
@@ -136,7 +141,8 @@ func TestCompile(t *testing.T) {
 		"mask contains x":       "bundle:b/log.rego:3:15: rego_unsafe_var_error: var x is unsafe",
 		"drop if http.send({})": "bundle:b/log.rego:3:9: rego_type_error: must not call 'http.send': ",
 	} {
-		if _, err := compile(t, module, nil); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+		if _, err := compile(t, module, nil); err == nil || len(err.Error()) < len(want) ||
+			err.Error()[:len(want)] != want {
 			t.Errorf("%s: got %v, want %s", module, err, want)
 		}
 	}

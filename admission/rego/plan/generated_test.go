@@ -12,8 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/admission/rego/regotest"
 )
 
-// TestGenerated compares the rules of random modules with OPA's evaluator, for random inputs. The seeds are ones by which no
-// module makes OPA go in circles, which would end the process.
+// TestGenerated compares the rules of random modules with OPA's evaluator, for random inputs. The seeds are ones by
+// which no module makes OPA go in circles, which would end the process.
 func TestGenerated(t *testing.T) {
 	data := map[string]any{}
 	decode(t, `{"fixed":{"a":1,"list":["a","b",2],"map":{"a":{"b":1},"1":"x"}}}`, &data)
@@ -44,7 +44,8 @@ func TestGenerated(t *testing.T) {
 				if n > 0 {
 					review, parameters = regotest.Changed(example, r), regotest.Changed(given, r)
 				}
-				input := ast.NewTerm(ast.MustInterfaceToValue(map[string]any{"review": review, "parameters": parameters}))
+				input := ast.NewTerm(ast.MustInterfaceToValue(map[string]any{"review": review,
+					"parameters": parameters}))
 				q.lenient = n == 3
 				q.compare(t, input)
 				if compared++; t.Failed() {
@@ -67,8 +68,8 @@ func decode(t *testing.T, text string, into any) {
 	}
 }
 
-// TestErrorsAfterTheFirstValue: OPA goes on with the first value of a rule before it looks for a second one, so that an error there
-// counts before one in the rule, also if the rule has an else.
+// TestErrorsAfterTheFirstValue: OPA goes on with the first value of a rule before it looks for a second one, so that an
+// error there counts before one in the rule, also if the rule has an else.
 func TestErrorsAfterTheFirstValue(t *testing.T) {
 	for _, module := range []string{
 		`r0 := 1 if { some k; v := input.review.map[k]; v - input.review.map.a } else := v3 if { v3 := input.review.x }

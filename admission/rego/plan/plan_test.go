@@ -57,7 +57,8 @@ func compiled(version ast.RegoVersion, data map[string]any, text string, modules
 	return q, nil
 }
 
-// documents are what modules read. The input is shown as parts that are made when something needs them, as far as isLazy.
+// documents are what modules read. The input is shown as parts that are made when something needs them, as far as
+// isLazy.
 type documents struct {
 	store  storage.Store
 	txn    storage.Transaction
@@ -157,7 +158,8 @@ func (l *limit) Cancelled() bool {
 func (l *limit) Spent() int64 { return l.spent }
 
 // ours evaluates the plan. The solutions are in their order.
-func (q *query) ours(t testing.TB, input *ast.Term, isLazy bool, shared *plan.Shared) (all []string, relaxed int, err error) {
+func (q *query) ours(t testing.TB, input *ast.Term, isLazy bool,
+	shared *plan.Shared) (all []string, relaxed int, err error) {
 	t.Helper()
 	store := inmem.NewFromObjectWithOpts(q.data, inmem.OptReturnASTValuesOnRead(true))
 	ctx := context.Background()
@@ -229,7 +231,8 @@ func (q *query) compare(t *testing.T, input *ast.Term) (all []string, err error)
 	} {
 		got, _, err := by()
 		if isConflict(err) && wantErr != nil || isConflict(wantErr) && err != nil {
-			continue // OPA goes on with the first value before it looks for a second one, and may meet another error there
+			// OPA goes on with the first value before it looks for a second one, and may meet another error there
+			continue
 		}
 		if textOf(err) != textOf(wantErr) {
 			t.Errorf("%s: the error is %v, want %v", name, err, wantErr)
@@ -272,7 +275,8 @@ func TestConformance(t *testing.T) {
 		}
 		for _, c := range testutil.Sampled(3, set.Cases) {
 			text := strings.Join(c.Modules, "\n") + c.Query
-			if slices.ContainsFunc([]string{"http.send", "test.sleep", "net.lookup", "opa.runtime", "time.now", "rand.", "uuid.rfc", "io.jwt"}, func(s string) bool {
+			if slices.ContainsFunc([]string{"http.send", "test.sleep", "net.lookup", "opa.runtime", "time.now", "rand.",
+				"uuid.rfc", "io.jwt"}, func(s string) bool {
 				return strings.Contains(text, s)
 			}) {
 				continue
@@ -316,7 +320,8 @@ func TestResults(t *testing.T) {
 		{"a function with two values", "f(x) := y if some y in x\np := f([1, 2])",
 			"error: m0.rego:2: eval_conflict_error: function data.t.f produced conflicting values for the same inputs"},
 		{"a function whose value is known", "f(x) := y if y = x[_]\np if { y := 2; f([1, 2], y) }", "true"},
-		{"a function whose value is another one", "f(x) := y if y = x[_]\np if { y := 3; f([1, 2], y) }\ndefault p := 7",
+		{"a function whose value is another one",
+			"f(x) := y if y = x[_]\np if { y := 3; f([1, 2], y) }\ndefault p := 7",
 			"7"},
 		{"an object with two values for a key", `p[x] := y if { x := "a"; some y in [1, 2] }`,
 			"error: m0.rego:2: eval_conflict_error: object keys must be unique"},
@@ -338,7 +343,8 @@ func TestResults(t *testing.T) {
 		{"every of nothing", `p if every x in [] { x > 1 }`, "true"},
 		{"every of what is no list", `p if every x in input.review.n { x > 1 }`, ""},
 		{"walk", `p := {path | walk(input.review.tree, [path, 3])}`, `{["a", "b"]}`},
-		{"a message before the condition", "p contains m if { m := sprintf(\"%v\", [x]); x > 1; x = input.review.list[_] }",
+		{"a message before the condition",
+			"p contains m if { m := sprintf(\"%v\", [x]); x > 1; x = input.review.list[_] }",
 			`{"2", "3"}`},
 		{"nested comprehensions", `p := [y | some x in input.review.list; y := {z: x | some z in [x, x * 2]}]`,
 			`[{1: 1, 2: 1}, {2: 2, 4: 2}, {3: 3, 6: 3}]`},
@@ -354,7 +360,8 @@ func TestResults(t *testing.T) {
 		{"with for each value",
 			"q := input.review.n * 2\np := [x | some n in input.review.list; x := q with input.review.n as n]", "[2, 4, 6]"},
 		{"with for many values, and what follows each", "q contains x if some x in input.review.list\n" +
-			"p := {[x, y] | q[x] with input.review.list as [7, 8]; q[y]}", "{[7, 1], [7, 2], [7, 3], [8, 1], [8, 2], [8, 3]}"},
+			"p := {[x, y] | q[x] with input.review.list as [7, 8]; q[y]}",
+			"{[7, 1], [7, 2], [7, 3], [8, 1], [8, 2], [8, 3]}"},
 		{"with within with",
 			"q := input.review.n + input.review.m\nr := x if x := q with input.review.m as 10\np := x if x := r with input.review.n as 5",
 			"15"},
@@ -368,7 +375,8 @@ func TestResults(t *testing.T) {
 			"q := data.fixed.map.y\np := [q, r] if r := q with data.fixed.map[\"1\"] as input.review.n", `["z", "z"]`},
 		{"a function within with", "f(x) := x + input.review.n\np := [f(1), r, f(1)] if r := f(1) with input.review.n as 5",
 			"[2, 6, 2]"},
-		{"with a path through a number", "q := input.review.n.deep\np := x if x := q with input.review.n.deep as 4", "4"},
+		{"with a path through a number", "q := input.review.n.deep\np := x if x := q with input.review.n.deep as 4",
+			"4"},
 		{"data by a number", `p := data.fixed.list[i] if i = 1`, `"b"`},
 		{"data of a member", `p := {k: v | v := data.fixed.map[k]}`, `{"1": "x", "y": "z"}`},
 		{"data that is not there", `p := data.fixed.none`, ""},
@@ -388,10 +396,13 @@ func TestResults(t *testing.T) {
 			"error: m0.rego:2: eval_type_error: substring: operand 1 must be string but got number"},
 		{"a member within with", "q := object.get(input.review, \"n\", 0)\nr := object.get(input, \"a\", 0)\n" +
 			"p := [q, a, b, q] if { a := q with input as {\"review\": {\"n\": 9}}; b := r with input as {\"a\": 8} }", "[1, 9, 8, 1]"},
-		{"unification of lists both ways", `p := [x, y, z] if { [x, 1, {"a": z}] = [2, y, {"a": input.review.n}] }`, "[2, 1, 1]"},
-		{"unification of a value and a list", `p := [x | some v in [[1, 2], [1, 3], [2, 4], "a"]; [1, x] = v]`, "[2, 3]"},
+		{"unification of lists both ways", `p := [x, y, z] if { [x, 1, {"a": z}] = [2, y, {"a": input.review.n}] }`,
+			"[2, 1, 1]"},
+		{"unification of a value and a list", `p := [x | some v in [[1, 2], [1, 3], [2, 4], "a"]; [1, x] = v]`,
+			"[2, 3]"},
 		{"unification that fails", `p := 1 if { [1, x] = [2, x]; x = 3 }`, ""},
-		{"unification of what was found", `p := [x | some x in input.review.list; [x, _] = [_, 3]; {"k": x} = {"k": 2}]`, "[2]"},
+		{"unification of what was found",
+			`p := [x | some x in input.review.list; [x, _] = [_, 3]; {"k": x} = {"k": 2}]`, "[2]"},
 		{"with many times over", "q := [input.review.n, input.review.m]\np := [a, b, c, d] if { a := q with input.review.m as 1; b := q with input.review.m as 2; " +
 			"c := q with input.review.n as 3 with input.review.m as 4; d := q with input.review as {\"n\": 5, \"m\": 6} }", "[[1, 1], [1, 2], [3, 4], [5, 6]]"},
 		{"an object by keys of the input", `o[k] := v if some k, v in input.review.tree
@@ -434,7 +445,8 @@ p := [r(x) | some x in [1, 2, "a", [1], null, 1.0]]`, `["one", "two", "text", "l
 			want, wantRelaxed, wantErr := q.theirs(t, input)
 			if found, relaxed, err := q.ours(t, input, true, nil); !isConflict(wantErr) &&
 				(textOf(err) != textOf(wantErr) || !slices.Equal(found, want) || relaxed != wantRelaxed) {
-				t.Errorf("leniently: got %s, %d errors, %v, want %s, %d, %v", found, relaxed, err, want, wantRelaxed, wantErr)
+				t.Errorf("leniently: got %s, %d errors, %v, want %s, %d, %v", found, relaxed, err, want, wantRelaxed,
+					wantErr)
 			}
 		})
 	}
@@ -460,8 +472,8 @@ q := a.b.v`: "the rules of data.t.a.b are of several forms",
 	}
 }
 
-// TestEnds: an evaluation ends when it did enough, when the caller wants no more solutions, and when a document could not be
-// made. The plan evaluates the next query then.
+// TestEnds: an evaluation ends when it did enough, when the caller wants no more solutions, and when a document could
+// not be made. The plan evaluates the next query then.
 func TestEnds(t *testing.T) {
 	q, err := compiled(ast.RegoV1, nil, "x = data.t.n[_]",
 		"package t\nn := numbers.range(1, 300)\nm := count([1 | n[_]; n[_]; n[_]])")
@@ -476,7 +488,8 @@ func TestEnds(t *testing.T) {
 	store := inmem.New()
 	txn := storage.NewTransactionOrDie(context.Background(), store)
 	run := func(q *query, l *limit, unmade error, each func() error) error {
-		return q.plan.Run(plan.Env{Context: context.Background(), Documents: &documents{store: store, txn: txn, err: unmade}, Cancel: l},
+		return q.plan.Run(plan.Env{Context: context.Background(),
+			Documents: &documents{store: store, txn: txn, err: unmade}, Cancel: l},
 			func([]*ast.Term) error { return each() })
 	}
 	for range 2 {
@@ -494,7 +507,8 @@ func TestEnds(t *testing.T) {
 		}); !errors.Is(err, enough) || n != 7 {
 			t.Errorf("%d solutions, %v", n, err)
 		}
-		if err := run(long, &limit{left: 10_000}, nil, func() error { t.Error("a solution"); return nil }); !topdown.IsCancel(err) {
+		if err := run(long, &limit{left: 10_000}, nil,
+			func() error { t.Error("a solution"); return nil }); !topdown.IsCancel(err) {
 			t.Errorf("the error is %v, want that it is cancelled", err)
 		}
 		unmade := errors.New("no memory")
@@ -516,8 +530,8 @@ func (b *bytes) Grow(n int) bool {
 	return true
 }
 
-// TestShared: the values of rules that read nothing but input.review are kept for other plans whose rules are written alike,
-// as far as there is memory. A value that is kept changes no result.
+// TestShared: the values of rules that read nothing but input.review are kept for other plans whose rules are written
+// alike, as far as there is memory. A value that is kept changes no result.
 func TestShared(t *testing.T) {
 	const alike = "containers contains c if some c in input.review.list\nbig contains c if { some c in containers; c > 1 }\nother contains x if x := data.fixed.list[_]\np := [big, other]"
 	input := ast.MustParseTerm(`{"review": {"list": [1, 2, 3]}, "parameters": {"n": 2}}`)
@@ -543,7 +557,8 @@ func TestShared(t *testing.T) {
 			}
 			all, _, err := q.ours(t, input, true, shared)
 			if i == 1 && (err != nil || strings.Join(all, "") != c.want || memory.asked != c.asked) {
-				t.Errorf("%s: got %s, %v; %d values are kept, want %s, %d", c.name, all, err, memory.asked, c.want, c.asked)
+				t.Errorf("%s: got %s, %v; %d values are kept, want %s, %d", c.name, all, err, memory.asked, c.want,
+					c.asked)
 			}
 		}
 	}
@@ -555,7 +570,8 @@ func TestShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if all, _, err := q.ours(t, input, true, shared); err != nil || strings.Join(all, "") != `x=[{2, 3}, {"a"}]` || none.asked == 0 {
+		if all, _, err := q.ours(t, input, true, shared); err != nil || strings.Join(all, "") != `x=[{2, 3}, {"a"}]` ||
+			none.asked == 0 {
 			t.Errorf("without memory: got %s, %v", all, err)
 		}
 	}

@@ -221,8 +221,8 @@ func (w *complete) run(m *machine) bool {
 	return w.next.run(m)
 }
 
-// before runs what follows a rule with the value that the rule had before the error of a later one. OPA comes to that first,
-// so that an error there is the one that counts.
+// before runs what follows a rule with the value that the rule had before the error of a later one. OPA comes to that
+// first, so that an error there is the one that counts.
 func (w *complete) before(m *machine) {
 	d := &m.frame.docs[w.of.id]
 	was := m.err

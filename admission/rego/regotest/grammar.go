@@ -97,12 +97,14 @@ func (g *Grammar) term() string {
 		return g.pick("input.review.a", "input.review.b", "input.review.map.a", "input.review.list[0]")
 	case 4:
 		return g.pick("input.parameters.a", "input.parameters.b", "input.parameters.map.a", "input.parameters.list[0]",
-			`object.get(input.parameters, "most", 1)`, `object.get(object.get(input, "parameters", {}), "least", "x")`, "data.fixed.a")
+			`object.get(input.parameters, "most", 1)`, `object.get(object.get(input, "parameters", {}), "least", "x")`,
+			"data.fixed.a")
 	}
 	if g.IntN(3) == 0 {
 		return g.pick("1", "2", `"x"`, `"a"`, "true", "false", "null")
 	}
-	return g.pick("input.review.k.one", "input.review.k.two", "input.review.k.x", "input.review.k.a", "input.review.k.yes", "input.review.k.no")
+	return g.pick("input.review.k.one", "input.review.k.two", "input.review.k.x", "input.review.k.a",
+		"input.review.k.yes", "input.review.k.no")
 }
 
 // collection has members, perhaps.
@@ -112,8 +114,10 @@ func (g *Grammar) collection() string {
 			return fmt.Sprintf("r%d", i)
 		}
 	}
-	return g.pick("input.review.list", "input.review.map", "input.review", "input.review.list", "input.review.map", "[1, 2, 2]", `{"x": 1, "a": 2}`, `{1, "x", [1, 2]}`,
-		"input.parameters.list", "input.parameters.map", "input.parameters", "input", "data.fixed", "data.fixed.list", "data.fixed.map")
+	return g.pick("input.review.list", "input.review.map", "input.review", "input.review.list", "input.review.map",
+		"[1, 2, 2]", `{"x": 1, "a": 2}`, `{1, "x", [1, 2]}`,
+		"input.parameters.list", "input.parameters.map", "input.parameters", "input", "data.fixed", "data.fixed.list",
+		"data.fixed.map")
 }
 
 func (g *Grammar) expr(depth int) string {
@@ -126,9 +130,12 @@ func (g *Grammar) expr(depth int) string {
 // replacing is what stands behind an expression for which documents are replaced.
 func (g *Grammar) replacing() (text string) {
 	for range 1 + g.IntN(2) {
-		target := g.pick("input", "input.review", "input.parameters", "input.review.list", "input.review.map", "input.review.map.a", "input.review.k",
-			"input.review.k.one", "input.parameters.list", "input.parameters.map.b", "input.review.list.x", "data.fixed", "data.fixed.list", "data.fixed.map.a", "data.fixed.none")
-		value := g.pick(g.term(), g.collection(), g.collection(), "input.review", `{"review": `+g.collection()+"}", `{"a": 1, "map": `+g.collection()+"}")
+		target := g.pick("input", "input.review", "input.parameters", "input.review.list", "input.review.map",
+			"input.review.map.a", "input.review.k",
+			"input.review.k.one", "input.parameters.list", "input.parameters.map.b", "input.review.list.x",
+			"data.fixed", "data.fixed.list", "data.fixed.map.a", "data.fixed.none")
+		value := g.pick(g.term(), g.collection(), g.collection(), "input.review", `{"review": `+g.collection()+"}",
+			`{"a": 1, "map": `+g.collection()+"}")
 		text += " with " + target + " as " + value
 	}
 	return text
@@ -172,7 +179,8 @@ func (g *Grammar) simple(depth int) string {
 		a, b := g.fresh(), g.fresh()
 		from := g.pick(g.term(), g.collection()+"[_]")
 		g.vars = append(g.vars, a, b)
-		return fmt.Sprintf("some %s, %s; %s = %s", a, b, g.pick("["+a+", "+b+"]", `{"a": `+a+`, "b": `+b+"}", "["+a+", ["+b+"]]"), from)
+		return fmt.Sprintf("some %s, %s; %s = %s", a, b,
+			g.pick("["+a+", "+b+"]", `{"a": `+a+`, "b": `+b+"}", "["+a+", ["+b+"]]"), from)
 	case 9:
 		p, v := g.fresh(), g.fresh()
 		from := g.collection()
@@ -227,7 +235,8 @@ func (g *Grammar) test() string {
 
 // Changed is a copy of a JSON value in which one part has become something else, or is missing.
 func Changed(value any, r *rand.Rand) any {
-	others := []any{nil, true, false, json.Number("0"), json.Number("-7.5"), json.Number("1e3"), "", "UPDATE", "registry.example.com/", "*",
+	others := []any{nil, true, false, json.Number("0"), json.Number("-7.5"), json.Number("1e3"), "", "UPDATE",
+		"registry.example.com/", "*",
 		[]any{}, []any{"a", json.Number("1")}, map[string]any{}, map[string]any{"name": "a"}}
 	switch v := value.(type) {
 	case map[string]any:

@@ -84,8 +84,8 @@ func (b bundle) modules() (string, error) {
 	return filepath.Join(cache, "admission-gateway-apis", fmt.Sprintf("%s-%x", b.folder, hash.Sum(nil)[:8])), nil
 }
 
-// Node makes the folder a place to run Node.js in: with our own servers and clients, and the packages of npm. It fails if
-// Node.js or the packages are missing.
+// Node makes the folder a place to run Node.js in: with our own servers and clients, and the packages of npm. It fails
+// if Node.js or the packages are missing.
 func Node(dir string) error { return servers.use(dir) }
 
 // Corpus does the same with the validator of the tests of published documents, and with the packages that have some.

@@ -92,7 +92,8 @@ func Start(options Options) (c *Cluster, err error) {
 	if err != nil {
 		return c, err
 	}
-	if c.controller, err = StartProcess(c.file("controller-manager.log"), options.ControllerManager, "--kubeconfig="+admin, "--leader-elect=false",
+	if c.controller, err = StartProcess(c.file("controller-manager.log"), options.ControllerManager,
+		"--kubeconfig="+admin, "--leader-elect=false",
 		"--kube-api-qps=200", "--kube-api-burst=200", "--root-ca-file="+c.file("certificates/apiserver.crt"),
 		"--controllers=deployment-controller,replicaset-controller,endpointslice-controller,garbage-collector-controller,namespace-controller,"+
 			"serviceaccount-controller,root-ca-certificate-publisher-controller"); err != nil {
@@ -104,7 +105,8 @@ func Start(options Options) (c *Cluster, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.kubelet, err = startKubelet(ctx, client, n, options.Images, c.file("pods"), slog.New(slog.NewTextHandler(log, nil)))
+	c.kubelet, err = startKubelet(ctx, client, n, options.Images, c.file("pods"),
+		slog.New(slog.NewTextHandler(log, nil)))
 	return c, err
 }
 
@@ -128,18 +130,22 @@ func (c *Cluster) StartAPIServer() error {
 	key := c.file("accounts.key")
 	var err error
 	if c.server, err = StartProcess(c.file("apiserver.log"), c.options.APIServer,
-		"--etcd-servers="+c.etcd.URL, "--bind-address="+nodeAddress, "--advertise-address="+nodeAddress, "--secure-port="+serverPort, "--cert-dir="+c.file("certificates"),
-		"--token-auth-file="+c.file("tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16",
-		"--service-account-issuer=https://cluster.example", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
+		"--etcd-servers="+c.etcd.URL, "--bind-address="+nodeAddress, "--advertise-address="+nodeAddress,
+		"--secure-port="+serverPort, "--cert-dir="+c.file("certificates"),
+		"--token-auth-file="+c.file("tokens.csv"), "--authorization-mode=RBAC",
+		"--service-cluster-ip-range=10.96.0.0/16",
+		"--service-account-issuer=https://cluster.example", "--service-account-key-file="+key,
+		"--service-account-signing-key-file="+key,
 		"--shutdown-delay-duration=0s"); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		if err := c.server.Err(); err != nil {
-			return false, err
-		}
-		return c.isReady(ctx), nil
-	})
+	return wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, 2*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			if err := c.server.Err(); err != nil {
+				return false, err
+			}
+			return c.isReady(ctx), nil
+		})
 }
 
 // isReady reports whether the API server is ready.
@@ -162,7 +168,8 @@ func (c *Cluster) StopAPIServer() { c.server.Stop() }
 // Kubeconfig returns a file with which a user asks the API server.
 func (c *Cluster) Kubeconfig(user string) (string, error) {
 	config := clientcmdapi.NewConfig()
-	config.Clusters["cluster"] = &clientcmdapi.Cluster{Server: serverURL, CertificateAuthority: c.file("certificates/apiserver.crt")}
+	config.Clusters["cluster"] = &clientcmdapi.Cluster{Server: serverURL,
+		CertificateAuthority: c.file("certificates/apiserver.crt")}
 	config.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: user}
 	config.Contexts["cluster"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: user}
 	config.CurrentContext = "cluster"

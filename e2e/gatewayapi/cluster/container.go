@@ -36,10 +36,12 @@ const container0 = "gatewayapi-container"
 
 // run starts a container.
 func (n *network) run(spec containerSpec) (*container, error) {
-	c := &container{command: exec.Command("/proc/self/exe"), logs: &logs{begun: make(chan struct{})}, exited: make(chan struct{})}
+	c := &container{command: exec.Command("/proc/self/exe"), logs: &logs{begun: make(chan struct{})},
+		exited: make(chan struct{})}
 	c.command.Args[0] = container0
 	c.command.Stdout, c.command.Stderr = c.logs, c.logs
-	c.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS, Pdeathsig: syscall.SIGKILL}
+	c.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS |
+		syscall.CLONE_NEWUTS, Pdeathsig: syscall.SIGKILL}
 	in, err := c.command.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -68,8 +70,8 @@ func (c *container) stop() {
 	<-c.exited
 }
 
-// BecomeContainer becomes the process of a container if this process was started for one, and returns otherwise. Each program
-// that starts a cluster calls it first.
+// BecomeContainer becomes the process of a container if this process was started for one, and returns otherwise. Each
+// program that starts a cluster calls it first.
 func BecomeContainer() {
 	if os.Args[0] != container0 {
 		return

@@ -26,9 +26,9 @@ const (
 	kubeletAddress = nodeAddress + ":10250"
 )
 
-// A kubelet runs the Pods of the cluster as processes of the machine: each has a network namespace, an address and a root
-// folder of its own. It knows what it takes to run the servers of tests: one container, variables, and volumes of Secrets
-// and ConfigMaps, which it reads once.
+// A kubelet runs the Pods of the cluster as processes of the machine: each has a network namespace, an address and a
+// root folder of its own. It knows what it takes to run the servers of tests: one container, variables, and volumes of
+// Secrets and ConfigMaps, which it reads once.
 type kubelet struct {
 	client  kubernetes.Interface
 	network *network
@@ -49,12 +49,15 @@ type runningPod struct {
 }
 
 // startKubelet registers the node, and runs Pods until the context ends.
-func startKubelet(ctx context.Context, client kubernetes.Interface, n *network, images map[string]string, dir string, log *slog.Logger) (*kubelet, error) {
-	k := &kubelet{client: client, network: n, images: images, dir: dir, log: log, running: map[types.NamespacedName]*runningPod{}}
+func startKubelet(ctx context.Context, client kubernetes.Interface, n *network, images map[string]string, dir string,
+	log *slog.Logger) (*kubelet, error) {
+	k := &kubelet{client: client, network: n, images: images, dir: dir, log: log,
+		running: map[types.NamespacedName]*runningPod{}}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}, Status: corev1.NodeStatus{
 		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeAddress}},
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: kubeletPort}},
-		Conditions:      []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}},
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+			Reason: "KubeletReady"}},
 	}}
 	if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return nil, err
@@ -68,7 +71,8 @@ func startKubelet(ctx context.Context, client kubernetes.Interface, n *network, 
 
 // watch has each Pod looked at that changes.
 func (k *kubelet) watch(ctx context.Context) error {
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](20*time.Millisecond, time.Second))
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](
+		20*time.Millisecond, time.Second))
 	factory := informers.NewSharedInformerFactory(k.client, 0)
 	pods := factory.Core().V1().Pods()
 	enqueue := func(o any) {
@@ -76,7 +80,8 @@ func (k *kubelet) watch(ctx context.Context) error {
 			queue.Add(key)
 		}
 	}
-	handler := cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, o any) { enqueue(o) }, DeleteFunc: enqueue}
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, o any) { enqueue(o) },
+		DeleteFunc: enqueue}
 	if _, err := pods.Informer().AddEventHandler(handler); err != nil {
 		return err
 	}
@@ -117,7 +122,8 @@ func (k *kubelet) sync(ctx context.Context, pod *corev1.Pod) error {
 	case pod.DeletionTimestamp != nil:
 		k.end(key)
 		at := int64(0)
-		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &at, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
+			metav1.DeleteOptions{GracePeriodSeconds: &at, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil
 		}
@@ -159,7 +165,8 @@ func probe(ctx context.Context, pod *corev1.Pod, address string) error {
 			port = int(named.ContainerPort)
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:%d%s", address, port, p.HTTPGet.Path), http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("http://%s:%d%s", address, port, p.HTTPGet.Path), http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -230,17 +237,20 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, running *runningP
 		container.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", FinishedAt: now}
 	}
 	status := corev1.PodStatus{
-		Phase: phase, StartTime: &now, HostIP: nodeAddress, PodIP: running.address, PodIPs: []corev1.PodIP{{IP: running.address}},
+		Phase: phase, StartTime: &now, HostIP: nodeAddress, PodIP: running.address,
+		PodIPs:            []corev1.PodIP{{IP: running.address}},
 		ContainerStatuses: []corev1.ContainerStatus{container},
 	}
 	for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
-		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: isReady, LastTransitionTime: now})
+		status.Conditions = append(status.Conditions,
+			corev1.PodCondition{Type: kind, Status: isReady, LastTransitionTime: now})
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err != nil {
 		return err
 	}
-	_, err = k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

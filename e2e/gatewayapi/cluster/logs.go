@@ -70,7 +70,8 @@ func (k *kubelet) serveLogs() (*http.Server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.answerLogs)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
 	listener, err := tls.Listen("tcp", kubeletAddress, server.TLSConfig)
 	if err != nil {
 		return nil, err

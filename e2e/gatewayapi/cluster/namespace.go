@@ -14,9 +14,9 @@ const inside = "GATEWAYAPI_INSIDE"
 // IsInside reports whether the process has a network of its own.
 func IsInside() bool { return os.Getenv(inside) != "" }
 
-// Enter runs the program again, with a network of its own and variables beside those of this process, and returns its exit
-// code. An EndpointSlice may not have addresses of the loopback network, so that Pods need others, which on the machine's own
-// network could be those of something else. In a user namespace that takes no rights.
+// Enter runs the program again, with a network of its own and variables beside those of this process, and returns its
+// exit code. An EndpointSlice may not have addresses of the loopback network, so that Pods need others, which on the
+// machine's own network could be those of something else. In a user namespace that takes no rights.
 func Enter(variables ...string) (int, error) {
 	command := exec.Command("/proc/self/exe", os.Args[1:]...)
 	command.Args[0] = os.Args[0]

@@ -54,7 +54,8 @@ func (n *network) connect(pid int) error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = fmt.Sprint("pod", pid)
 	attributes.MasterIndex = n.link.Attrs().Index
-	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: podLink, PeerNamespace: netlink.NsPid(pid)}); err != nil {
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: podLink,
+		PeerNamespace: netlink.NsPid(pid)}); err != nil {
 		return fmt.Errorf("the Pod is not connected: %w", err)
 	}
 	return raise(attributes.Name)

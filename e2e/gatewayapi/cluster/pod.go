@@ -15,7 +15,8 @@ import (
 // prepare makes the root folder of a Pod, and returns what its container is.
 func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod) (containerSpec, error) {
 	if len(pod.Spec.Containers) != 1 {
-		return containerSpec{}, fmt.Errorf("the Pod %s/%s has %d containers, want one", pod.Namespace, pod.Name, len(pod.Spec.Containers))
+		return containerSpec{}, fmt.Errorf("the Pod %s/%s has %d containers, want one", pod.Namespace, pod.Name,
+			len(pod.Spec.Containers))
 	}
 	c := &pod.Spec.Containers[0]
 	image, _, _ := strings.Cut(c.Image, ":")
@@ -26,7 +27,8 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod) (containerSpec, 
 	if c.Command != nil {
 		return containerSpec{}, fmt.Errorf("the Pod %s/%s has a command of its own", pod.Namespace, pod.Name)
 	}
-	spec := containerSpec{Root: k.folder(pod.UID), Program: program, Arguments: c.Args, Address: k.network.next(), Host: pod.Name}
+	spec := containerSpec{Root: k.folder(pod.UID), Program: program, Arguments: c.Args, Address: k.network.next(),
+		Host: pod.Name}
 	// The address of the API server itself: no Service has an address in this cluster.
 	spec.Environment = []string{"KUBERNETES_SERVICE_HOST=" + nodeAddress, "KUBERNETES_SERVICE_PORT=" + serverPort}
 	if err := os.MkdirAll(spec.Root, 0o700); err != nil {

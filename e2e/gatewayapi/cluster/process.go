@@ -24,7 +24,8 @@ func StartProcess(log, program string, args ...string) (*Process, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // the process has its own
-	p := &Process{Log: log, name: filepath.Base(program), command: exec.Command(program, args...), exited: make(chan struct{})}
+	p := &Process{Log: log, name: filepath.Base(program), command: exec.Command(program, args...),
+		exited: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = file, file
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.command.Start(); err != nil {

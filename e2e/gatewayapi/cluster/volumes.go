@@ -64,19 +64,23 @@ func (k *kubelet) filesOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 	return nil, fmt.Errorf("its kind is not known here")
 }
 
-func (k *kubelet) filesOfSource(ctx context.Context, pod *corev1.Pod, s *corev1.VolumeProjection) (map[string][]byte, error) {
+func (k *kubelet) filesOfSource(ctx context.Context, pod *corev1.Pod,
+	s *corev1.VolumeProjection) (map[string][]byte, error) {
 	switch {
 	case s.Secret != nil:
 		return k.filesOfSecret(ctx, pod.Namespace, s.Secret.Name, s.Secret.Items)
 	case s.ConfigMap != nil:
 		return k.filesOfConfigMap(ctx, pod.Namespace, s.ConfigMap.Name, s.ConfigMap.Items)
 	case s.ServiceAccountToken != nil:
-		token, err := k.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
-			Spec: authenticationv1.TokenRequestSpec{
-				ExpirationSeconds: s.ServiceAccountToken.ExpirationSeconds,
-				BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
-			},
-		}, metav1.CreateOptions{})
+		token, err := k.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName,
+			&authenticationv1.TokenRequest{
+				Spec: authenticationv1.TokenRequestSpec{
+					ExpirationSeconds: s.ServiceAccountToken.ExpirationSeconds,
+					BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod",
+						Name: pod.Name,
+						UID:  pod.UID},
+				},
+			}, metav1.CreateOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +99,8 @@ func (k *kubelet) filesOfSource(ctx context.Context, pod *corev1.Pod, s *corev1.
 	return nil, fmt.Errorf("the kind of a source is not known here")
 }
 
-func (k *kubelet) filesOfSecret(ctx context.Context, namespace, name string, items []corev1.KeyToPath) (map[string][]byte, error) {
+func (k *kubelet) filesOfSecret(ctx context.Context, namespace, name string,
+	items []corev1.KeyToPath) (map[string][]byte, error) {
 	secret, err := k.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -103,7 +108,8 @@ func (k *kubelet) filesOfSecret(ctx context.Context, namespace, name string, ite
 	return pick(secret.Data, items)
 }
 
-func (k *kubelet) filesOfConfigMap(ctx context.Context, namespace, name string, items []corev1.KeyToPath) (map[string][]byte, error) {
+func (k *kubelet) filesOfConfigMap(ctx context.Context, namespace, name string,
+	items []corev1.KeyToPath) (map[string][]byte, error) {
 	config, err := k.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ type Generator struct {
 
 // OfObjects makes expressions about the objects that object makes.
 func OfObjects(seed []byte) *Generator {
-	return &Generator{bytes: seed, Roots: []string{"object", "object", "object.l", "oldObject", "object.s"}, members: []string{"a", "b", "c", "l", "s"},
+	return &Generator{bytes: seed, Roots: []string{"object", "object", "object.l", "oldObject", "object.s"},
+		members: []string{"a", "b", "c", "l", "s"},
 		numbers: []string{"1.5", "1.0", "-0", "1e3", "9007199254740993", "-9223372036854775808"}}
 }
 
@@ -26,10 +27,12 @@ func OfTyped(seed []byte) *Generator {
 	return &Generator{
 		bytes: seed,
 		Roots: []string{
-			"self.spec", "dyn(self.spec)", "oldSelf.spec", "dyn(self)", "self.spec.list", "self.spec.named", "self.spec.labels", "self.spec.name", "self.spec.replicas",
+			"self.spec", "dyn(self.spec)", "oldSelf.spec", "dyn(self)", "self.spec.list", "self.spec.named",
+			"self.spec.labels", "self.spec.name", "self.spec.replicas",
 			"self.spec.set", "self.spec.lists", "self.spec.holder", "self.spec.maybes", "self.metadata.name",
 		},
-		members: []string{"replicas", "name", "labels", "list", "port", "ratio", "maybe", "named", "set", "when", "timeout", "any", "app", "known", "raw", "n", "with__dash__dash", "__namespace__", "spec"},
+		members: []string{"replicas", "name", "labels", "list", "port", "ratio", "maybe", "named", "set", "when",
+			"timeout", "any", "app", "known", "raw", "n", "with__dash__dash", "__namespace__", "spec"},
 		numbers: []string{"1.5", "-0", "9007199254740993"}, // 1.0 is an integer here and none in Kubernetes
 	}
 }
@@ -38,10 +41,14 @@ func OfTyped(seed []byte) *Generator {
 func (g *Generator) Typed() string {
 	var members []string
 	for _, m := range [][]string{
-		{"replicas", "3", "2"}, {"ratio", "2", "0.5"}, {"name", `"web"`, `"log"`}, {"paused", "true", "false"}, {"port", "80", `"http"`}, {"maybe", "null", `"x"`},
-		{"when", `"2024-01-02T03:04:05Z"`}, {"day", `"2024-01-02"`}, {"timeout", `"90s"`, `"1m"`}, {"data", `"aGVsbG8="`}, {"with-dash", "1"}, {"namespace", `"ns"`},
-		{"labels", `{"app":"web","name":"x"}`, "{}"}, {"maybes", `{"a":null,"name":"c"}`}, {"list", "[1,2,3]", "[3,1]", "[]"}, {"lists", `[["a"],[]]`},
-		{"set", `["b","a"]`, `["a","b"]`}, {"named", `[{"name":"x","port":1},{"name":"y"}]`, `[{"name":"y"},{"name":"x","port":1}]`},
+		{"replicas", "3", "2"}, {"ratio", "2", "0.5"}, {"name", `"web"`, `"log"`}, {"paused", "true", "false"},
+		{"port", "80", `"http"`}, {"maybe", "null", `"x"`},
+		{"when", `"2024-01-02T03:04:05Z"`}, {"day", `"2024-01-02"`}, {"timeout", `"90s"`, `"1m"`},
+		{"data", `"aGVsbG8="`}, {"with-dash", "1"}, {"namespace", `"ns"`},
+		{"labels", `{"app":"web","name":"x"}`, "{}"}, {"maybes", `{"a":null,"name":"c"}`},
+		{"list", "[1,2,3]", "[3,1]", "[]"}, {"lists", `[["a"],[]]`},
+		{"set", `["b","a"]`, `["a","b"]`},
+		{"named", `[{"name":"x","port":1},{"name":"y"}]`, `[{"name":"y"},{"name":"x","port":1}]`},
 		{"any", `{"known":1,"unknown":[1]}`}, {"anything", "1"}, {"holder", `{"raw":{"a":[1]},"n":1}`, `{"n":2}`},
 	} {
 		switch g.Pick(12) {
@@ -109,7 +116,8 @@ func (g *Generator) json(depth int) string {
 }
 
 func (g *Generator) Object() string {
-	return fmt.Sprintf(`{"a":%s,"b":%s,"c":%s,"l":[%s,%s,%s],"s":%q}`, g.json(3), g.json(2), g.json(1), g.json(2), g.json(2), g.json(1), g.Of("a", "ab", "team-a", ""))
+	return fmt.Sprintf(`{"a":%s,"b":%s,"c":%s,"l":[%s,%s,%s],"s":%q}`, g.json(3), g.json(2), g.json(1), g.json(2),
+		g.json(2), g.json(1), g.Of("a", "ab", "team-a", ""))
 }
 
 // path is a variable with members and items.
@@ -136,7 +144,8 @@ func (g *Generator) path(depth int) string {
 }
 
 func (g *Generator) literal() string {
-	return g.Of("0", "1", "2", "-1", "'a'", "'b'", "''", "true", "false", "null", "1.5", "1.0", "1u", "[]", "{}", "['a', 'b']", "[1, 2, 3]", "{'a': 1}", "[1, 1]", "'ab'")
+	return g.Of("0", "1", "2", "-1", "'a'", "'b'", "''", "true", "false", "null", "1.5", "1.0", "1u", "[]", "{}",
+		"['a', 'b']", "[1, 2, 3]", "{'a': 1}", "[1, 1]", "'ab'")
 }
 
 // loop is a macro over something.
@@ -162,7 +171,8 @@ func (g *Generator) loop(depth int) string {
 		return fmt.Sprintf("(%s).map(%s, %s, %s)", over, name, body(), body())
 	case 8:
 		g.locals = append(g.locals, "i")
-		return fmt.Sprintf("(%s).%s(i, %s, %s)", over, g.Of("all", "exists", "existsOne", "transformList", "transformMap"), name, body())
+		return fmt.Sprintf("(%s).%s(i, %s, %s)", over,
+			g.Of("all", "exists", "existsOne", "transformList", "transformMap"), name, body())
 	case 9:
 		g.locals = append(g.locals, "i")
 		return fmt.Sprintf("(%s).%s(i, %s, %s, %s)", over, g.Of("transformList", "transformMap"), name, body(), body())
@@ -195,22 +205,29 @@ func (g *Generator) Value(depth int) string {
 	case 11:
 		return fmt.Sprintf("(%s ? %s : %s)", next(), next(), next())
 	case 12:
-		return fmt.Sprintf("%s(%s)", g.Of("!", "-", "size", "type", "string", "int", "double", "dyn", "bool", "uint", "optional.of", "optional.ofNonZeroValue"), next())
+		return fmt.Sprintf("%s(%s)", g.Of("!", "-", "size", "type", "string", "int", "double", "dyn", "bool", "uint",
+			"optional.of", "optional.ofNonZeroValue"), next())
 	case 13:
 		return "has(" + g.path(0) + "." + g.Of(g.members...) + ")"
 	case 14:
-		return fmt.Sprintf("(%s).%s(%s)", next(), g.Of("startsWith", "endsWith", "contains", "matches", "split", "join", "indexOf", "lastIndexOf", "find", "findAll", "orValue", "or"), g.Of("'a'", "'[a-c]+'", "','", next()))
+		return fmt.Sprintf("(%s).%s(%s)", next(), g.Of("startsWith", "endsWith", "contains", "matches", "split", "join",
+			"indexOf", "lastIndexOf", "find", "findAll", "orValue", "or"), g.Of("'a'", "'[a-c]+'", "','", next()))
 	case 15:
-		return fmt.Sprintf("(%s).%s()", next(), g.Of("size", "lowerAscii", "upperAscii", "trim", "reverse", "distinct", "sort", "flatten", "first", "last", "hasValue", "value", "sum", "max", "isSorted", "join"))
+		return fmt.Sprintf("(%s).%s()", next(), g.Of("size", "lowerAscii", "upperAscii", "trim", "reverse", "distinct",
+			"sort", "flatten", "first", "last", "hasValue", "value", "sum", "max", "isSorted", "join"))
 	case 16:
 		return g.Of(
-			fmt.Sprintf("(%s).replace('a', %s)", next(), g.Of("'b'", next())), fmt.Sprintf("(%s).substring(%s)", next(), g.Of("0", "1", next())),
-			fmt.Sprintf("'%%s %%v'.format([%s])", next()), fmt.Sprintf("sets.contains(%s, %s)", next(), next()), fmt.Sprintf("quantity(%s).isLessThan(quantity('1'))", next()),
-			fmt.Sprintf("isIP(%s)", next()), fmt.Sprintf("format.dns1123Label().validate(%s).hasValue()", next()), fmt.Sprintf("(%s).slice(0, 1)", next()),
+			fmt.Sprintf("(%s).replace('a', %s)", next(), g.Of("'b'", next())),
+			fmt.Sprintf("(%s).substring(%s)", next(), g.Of("0", "1", next())),
+			fmt.Sprintf("'%%s %%v'.format([%s])", next()), fmt.Sprintf("sets.contains(%s, %s)", next(), next()),
+			fmt.Sprintf("quantity(%s).isLessThan(quantity('1'))", next()),
+			fmt.Sprintf("isIP(%s)", next()), fmt.Sprintf("format.dns1123Label().validate(%s).hasValue()", next()),
+			fmt.Sprintf("(%s).slice(0, 1)", next()),
 			"lists.range("+g.Of("3", "200", "600000", "1000001", "9223372036854775807", next())+")",
 		)
 	case 17:
-		return g.Of(fmt.Sprintf("dyn([%s, %s])", next(), next()), fmt.Sprintf("dyn({'a': %s})", next()), fmt.Sprintf("dyn([?%s])", next()), fmt.Sprintf("dyn({?'a': %s})", next()), fmt.Sprintf("{%s: 1}", next()))
+		return g.Of(fmt.Sprintf("dyn([%s, %s])", next(), next()), fmt.Sprintf("dyn({'a': %s})", next()),
+			fmt.Sprintf("dyn([?%s])", next()), fmt.Sprintf("dyn({?'a': %s})", next()), fmt.Sprintf("{%s: 1}", next()))
 	}
 	return g.loop(depth)
 }

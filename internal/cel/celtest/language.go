@@ -97,7 +97,8 @@ type Language struct {
 
 // Plain is the language of expressions about objects that no schema describes, and of patches.
 func Plain(t testing.TB) *Language {
-	return newLanguage(t, nil, common.ResolverEnvOption(value.MadeTypes{}), library.JSONPatch(), celgo.Variable(plan.NameObject, celgo.DynType), celgo.Variable(plan.NameOldObject, celgo.DynType),
+	return newLanguage(t, nil, common.ResolverEnvOption(value.MadeTypes{}), library.JSONPatch(),
+		celgo.Variable(plan.NameObject, celgo.DynType), celgo.Variable(plan.NameOldObject, celgo.DynType),
 		celgo.Variable(plan.NameParams, celgo.DynType), celgo.Variable(plan.NameNamespaceObject, celgo.DynType))
 }
 
@@ -113,9 +114,10 @@ func OfSchema(t testing.TB, s *structuralschema.Structural) (*Language, *value.T
 
 func newLanguage(t testing.TB, types []*apiservercel.DeclType, variables ...celgo.EnvOption) *Language {
 	t.Helper()
-	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: variables, DeclTypes: types,
-	})
+	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(
+		environment.VersionedOptions{
+			IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: variables, DeclTypes: types,
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +138,9 @@ func newLanguage(t testing.TB, types []*apiservercel.DeclType, variables ...celg
 	values := plan.Adapter{Adapter: env.CELTypeAdapter()}
 	attributes := interpreter.NewAttributeFactory(env.Container, values, env.CELTypeProvider())
 	return &Language{
-		Env:         env,
-		Language:    plan.Language{Types: env.CELTypeProvider(), Adapter: values, Functions: functions, Container: env.Container},
+		Env: env,
+		Language: plan.Language{Types: env.CELTypeProvider(), Adapter: values, Functions: functions,
+			Container: env.Container},
 		interpreter: interpreter.NewInterpreter(functions, env.Container, env.CELTypeProvider(), values, attributes),
 	}
 }
@@ -358,7 +361,8 @@ func (m *Machine) ResolveName(name string) (any, bool) {
 	m.Arena.Charge(1)
 	for slot, known := range map[value.Slot]string{
 		value.Self: plan.NameSelf, value.OldSelf: plan.NameOldSelf, value.Object: plan.NameObject,
-		value.OldObject: plan.NameOldObject, value.Params: plan.NameParams, value.NamespaceObject: plan.NameNamespaceObject,
+		value.OldObject: plan.NameOldObject, value.Params: plan.NameParams,
+		value.NamespaceObject: plan.NameNamespaceObject,
 	} {
 		if known == name {
 			if v, ok := m.Bindings.Value(&m.Arena, slot); ok {
@@ -370,7 +374,8 @@ func (m *Machine) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Value is the value of the native plan on a machine, whose variables are set. It is of use until the machine is released.
+// Value is the value of the native plan on a machine, whose variables are set. It is of use until the machine is
+// released.
 func (x *Expression) Value(m *Machine) ref.Val {
 	size := x.size()
 	size.Native, size.Locals = true, x.Native.Locals

@@ -28,7 +28,8 @@ func Structural(t testing.TB, text string) *structuralschema.Structural {
 		t.Fatal(err)
 	}
 	var internal apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&v1, &internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&v1, &internal,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	s, err := structuralschema.NewStructural(&internal)

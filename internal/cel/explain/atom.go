@@ -39,7 +39,8 @@ func (d *deriver) worded(e celast.Expr, want bool) (atom, bool) {
 }
 
 func presence(p operandLocation, want bool) atom {
-	a := atom{kind: atomPresence, subject: operand{kind: operandPlace, place: p, text: p.text()}, must: "must be set", is: "is set"}
+	a := atom{kind: atomPresence, subject: operand{kind: operandPlace, place: p, text: p.text()}, must: "must be set",
+		is: "is set"}
 	if !want {
 		a.kind, a.must, a.is, a.exempts = atomAbsence, "may not be set", "is not set", true
 	}
@@ -66,7 +67,8 @@ func (d *deriver) call(e celast.Expr, want bool) (atom, bool) {
 	call := e.AsCall()
 	name := call.FunctionName()
 	switch name {
-	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater,
+		operators.GreaterEquals:
 		if !want {
 			name = opposite[name]
 		}
@@ -107,7 +109,8 @@ func ofKind(subject operand, what string, want bool) atom {
 // formatted is format.NAME().validate(x).hasValue(), which says that x is not of the format.
 func (d *deriver) formatted(call celast.CallExpr, want bool) (atom, bool) {
 	target := call.Target()
-	if target.Kind() != celast.CallKind || target.AsCall().FunctionName() != "validate" || len(target.AsCall().Args()) != 1 {
+	if target.Kind() != celast.CallKind || target.AsCall().FunctionName() != "validate" ||
+		len(target.AsCall().Args()) != 1 {
 		return atom{}, false
 	}
 	validate := target.AsCall()
@@ -228,12 +231,14 @@ func equality(a, b operand, want bool) (atom, bool) {
 
 // previous is a demand on a value that compares it with what it was before an update.
 func (d *deriver) previous(op string, a, b operand) (atom, bool) {
-	if a.kind != operandPlace || b.kind != operandPlace || a.place.base != baseObject || b.place.base != baseOld || !sameSteps(a.place.steps, b.place.steps) {
+	if a.kind != operandPlace || b.kind != operandPlace || a.place.base != baseObject || b.place.base != baseOld ||
+		!sameSteps(a.place.steps, b.place.steps) {
 		return atom{}, false
 	}
 	switch op {
 	case operators.Equals:
-		return atom{kind: atomImmutable, past: true, subject: a, must: validation.FieldImmutableErrorMsg, is: "is as it was"}, true
+		return atom{kind: atomImmutable, past: true, subject: a, must: validation.FieldImmutableErrorMsg,
+			is: "is as it was"}, true
 	case operators.NotEquals:
 		return negated(a, "be what it was", "is not what it was"), true
 	}

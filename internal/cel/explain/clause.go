@@ -233,7 +233,8 @@ func (d *deriver) each(e celast.Expr, l loop, want bool) (*clause, bool) {
 	if !items.ofObject() || items.kind == operandPlace && items.place.base == baseKey {
 		return nil, false
 	}
-	c := &clause{kind: clauseEach, source: d.source(e), eachItem: &eachItem{items: items, over: d.plan(over), mapped: mapped, names: [2]string{l.name, l.second}}}
+	c := &clause{kind: clauseEach, source: d.source(e),
+		eachItem: &eachItem{items: items, over: d.plan(over), mapped: mapped, names: [2]string{l.name, l.second}}}
 	if items.kind != operandPlace {
 		// Items of lists that were put together are found by their positions.
 		items = operand{kind: operandPlace, place: items.about}

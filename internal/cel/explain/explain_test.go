@@ -330,7 +330,9 @@ func TestExplain(t *testing.T) {
 
 func compileRule(t testing.TB, schema, rule string, optionalOldSelf bool) (*cel.Rules, *Explanation) {
 	t.Helper()
-	rules, checked, errs := cel.CompileRules(apiextensionsv1.ValidationRules{{Rule: rule, OptionalOldSelf: &optionalOldSelf}}, celtest.Structural(t, schema), false, field.NewPath("x"))
+	rules, checked, errs := cel.CompileRules(
+		apiextensionsv1.ValidationRules{{Rule: rule, OptionalOldSelf: &optionalOldSelf}}, celtest.Structural(t, schema),
+		false, field.NewPath("x"))
 	if len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
@@ -347,9 +349,12 @@ func TestExplainRules(t *testing.T) {
 			`self.type == 'Header' ? has(self.header) : !has(self.header)`, `{"type":"Cookie","header":{}}`, ``,
 			"header: Forbidden: may not be set when `type` is not 'Header'"},
 		{`{"type":"string"}`, `self == oldSelf`, `"a"`, `"b"`, `: Invalid value: "a": field is immutable`},
-		{`{"type":"integer"}`, `self >= oldSelf`, `1`, `2`, `: Invalid value: 1: must be greater than or equal to its previous value`},
-		{`{"type":"string"}`, `duration(self) <= duration('1h')`, `"2h"`, ``, `: Invalid value: "2h": must be less than or equal to '1h'`},
-		{`{"type":"object","additionalProperties":{"type":"string"}}`, `self.all(k, k.matches('^[a-z]+$') && self[k].size() < 3)`,
+		{`{"type":"integer"}`, `self >= oldSelf`, `1`, `2`,
+			`: Invalid value: 1: must be greater than or equal to its previous value`},
+		{`{"type":"string"}`, `duration(self) <= duration('1h')`, `"2h"`, ``,
+			`: Invalid value: "2h": must be less than or equal to '1h'`},
+		{`{"type":"object","additionalProperties":{"type":"string"}}`,
+			`self.all(k, k.matches('^[a-z]+$') && self[k].size() < 3)`,
 			`{"a":"long","B/c":"x"}`, ``,
 			": Invalid value: must contain only keys that match the regular expression '^[a-z]+$' and in which the value has a size of at most 2\n" +
 				"- [a]: Too long: must be at most 2 characters\n" +
@@ -366,7 +371,8 @@ func TestExplainRules(t *testing.T) {
 			`{"namespace":"","a-b":"y"}`, ``, "namespace: Invalid value: \"\": must not be empty\na-b: Invalid value: \"y\": must be 'x'"},
 		{`{"type":"object","properties":{"min":{"type":"integer"},"max":{"type":"integer"}}}`, `self.min <= self.max`, `{"min":5,"max":3}`, ``,
 			"min: Invalid value: 5: must be less than or equal to `max`"},
-		{`{"type":"object","properties":{"size":{"type":"integer"}}}`, `!oldSelf.hasValue() || self.size >= oldSelf.value().size`,
+		{`{"type":"object","properties":{"size":{"type":"integer"}}}`,
+			`!oldSelf.hasValue() || self.size >= oldSelf.value().size`,
 			`{"size":1}`, `{"size":2}`, `size: Invalid value: 1: must be greater than or equal to its previous value`},
 		{`{"type":"array","items":{"type":"string"}}`, `!('*' in self && self.size() > 1)`, `["*","a"]`, ``,
 			`: Too many: 2: must have at most 1 item when the value contains '*'`},
@@ -410,7 +416,8 @@ func TestExplainShowsNothingElse(t *testing.T) {
 		`object.spec.text == oldObject.spec.text`,
 	} {
 		compiler := NewCompiler(cel.NewAdmissionCompiler(true))
-		for name, variable := range map[string]string{"secret": `params.list[0].name`, "mixed": `has(object.spec.none) ? object.spec.none : params.list[0]`} {
+		for name, variable := range map[string]string{"secret": `params.list[0].name`,
+			"mixed": `has(object.spec.none) ? object.spec.none : params.list[0]`} {
 			if err := compiler.Variable(name, variable); err != nil {
 				t.Fatal(err)
 			}
@@ -421,8 +428,10 @@ func TestExplainShowsNothingElse(t *testing.T) {
 		}
 		got := explain(t, p, x, func(v *cel.Vars) {
 			v.Set(value.Object, celtest.Parse(t, `{"spec":{"text":"own","list":[{"name":"own"}]}}`), nil)
-			v.Set(value.OldObject, celtest.Parse(t, `{"spec":{"text":"SECRET-old","list":[{"name":"SECRET-old"}]}}`), nil)
-			v.Set(value.Params, celtest.Parse(t, `{"map":{"SECRET-key":"SECRET-value"},"list":[{"name":"SECRET-item"}]}`), nil)
+			v.Set(value.OldObject, celtest.Parse(t, `{"spec":{"text":"SECRET-old","list":[{"name":"SECRET-old"}]}}`),
+				nil)
+			v.Set(value.Params,
+				celtest.Parse(t, `{"map":{"SECRET-key":"SECRET-value"},"list":[{"name":"SECRET-item"}]}`), nil)
 		}, compiler.Variables())
 		shown := strings.ReplaceAll(got, "'SECRET-item'", "")  // the author wrote it
 		shown = strings.ReplaceAll(shown, `"SECRET-item"`, "") // in CEL
@@ -473,18 +482,21 @@ func TestExplainIsBounded(t *testing.T) {
 	}
 }
 
-// TestExplainLongLists checks that explaining a long list whose items all fail costs no more than going through it a few
-// times. To count out the place of each item costs thousands of times as much.
+// TestExplainLongLists checks that explaining a long list whose items all fail costs no more than going through it a
+// few times. To count out the place of each item costs thousands of times as much.
 func TestExplainLongLists(t *testing.T) {
 	const n = 50_000
 	var members []string
 	for i := range n {
 		members = append(members, fmt.Sprintf(`"k%d":[0]`, i))
 	}
-	object := celtest.Parse(t, `{"l":[`+strings.Repeat(`{"x":0},`, n)+`{}],"s":[`+strings.Repeat(`"a",`, n)+`"a"],"m":{`+strings.Join(members, ",")+`}}`)
+	object := celtest.Parse(t, `{"l":[`+strings.Repeat(`{"x":0},`, n)+`{}],"s":[`+strings.Repeat(`"a",`, n)+
+		`"a"],"m":{`+strings.Join(members, ",")+`}}`)
 	for _, source := range []string{
-		"object.l.all(i, i.x > 0)", "(object.l + object.l).all(i, i.x > 0)", "object.l.map(i, i.x).all(x, x > 0)", "object.s.all(s, s == 'b')",
-		"object.l.all(n, i, i.x > 0)", "object.m.all(k, object.m[k][0] > 0)", "object.m.all(k, v, v.all(x, x > 0))", "[object.l].all(l, l.all(i, i.x > 0))",
+		"object.l.all(i, i.x > 0)", "(object.l + object.l).all(i, i.x > 0)", "object.l.map(i, i.x).all(x, x > 0)",
+		"object.s.all(s, s == 'b')",
+		"object.l.all(n, i, i.x > 0)", "object.m.all(k, object.m[k][0] > 0)", "object.m.all(k, v, v.all(x, x > 0))",
+		"[object.l].all(l, l.all(i, i.x > 0))",
 	} {
 		_, x := explainedCondition(t, source)
 		f := cel.NewFrame(context.Background())

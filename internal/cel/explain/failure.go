@@ -251,8 +251,8 @@ func keysOf(n document.Node, keys [][]step) any {
 	return json.RawMessage(append(b, '}'))
 }
 
-// shown is a value as a field error keeps it: a copy, shortened, and of numbers the spelling. Objects and lists are left
-// out.
+// shown is a value as a field error keeps it: a copy, shortened, and of numbers the spelling. Objects and lists are
+// left out.
 func shown(n document.Node) any {
 	switch n.Kind() {
 	case document.Bool:

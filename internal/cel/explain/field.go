@@ -74,7 +74,8 @@ func (c *fieldCollector) collect(e celast.Expr) {
 		c.collect(x.IterRange())
 		c.collect(x.AccuInit())
 		n := len(c.scope)
-		c.scope = append(c.scope, iteration{name: x.IterVar()}, iteration{name: x.IterVar2()}, iteration{name: x.AccuVar()})
+		c.scope = append(c.scope, iteration{name: x.IterVar()}, iteration{name: x.IterVar2()},
+			iteration{name: x.AccuVar()})
 		c.bodies++
 		c.collect(x.LoopCondition())
 		c.collect(x.LoopStep())
@@ -108,7 +109,8 @@ func (c *fieldCollector) found(e celast.Expr) (operandLocation, bool) {
 // innermost loop's item, if there are any.
 func (r *reader) about(e celast.Expr) (p operandLocation, ok bool) {
 	for level := r.level; level >= 0; level-- {
-		c := fieldCollector{reader: reader{ast: r.ast, variables: r.variables, scope: slices.Clip(r.scope)}, level: level}
+		c := fieldCollector{reader: reader{ast: r.ast, variables: r.variables, scope: slices.Clip(r.scope)},
+			level: level}
 		c.collect(e)
 		if p, ok := c.common(); ok {
 			return p, true

@@ -73,9 +73,11 @@ func TestVariablesOfOneNameExplained(t *testing.T) {
 		variables       [][2]string
 		condition, want string
 	}{
-		{[][2]string{{"ok", "object.n < 5"}, {"both", "variables.ok && object.n > 1"}, {"ok", "object.m < 5"}}, "variables.both",
+		{[][2]string{{"ok", "object.n < 5"}, {"both", "variables.ok && object.n > 1"}, {"ok", "object.m < 5"}},
+			"variables.both",
 			": Invalid value: `variables.both` must be true"},
-		{[][2]string{{"ok", "object.n < 5"}, {"ok", "object.m < 5"}}, "variables.ok", "m: Invalid value: 7: must be less than 5"},
+		{[][2]string{{"ok", "object.n < 5"}, {"ok", "object.m < 5"}}, "variables.ok",
+			"m: Invalid value: 7: must be less than 5"},
 	} {
 		compiler := NewCompiler(cel.NewAdmissionCompiler(true))
 		for _, v := range c.variables {

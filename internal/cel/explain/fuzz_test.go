@@ -55,7 +55,8 @@ func explained(t *testing.T, p *cel.Program, x *Explanation, set func(*cel.Vars)
 			if hides && strings.Contains(err.Error(), secret) {
 				t.Errorf("%s: tells what nobody may see: %v", p.Source(), err)
 			}
-			if strings.Contains(err.Detail, "``") || strings.Contains(err.Detail, "  ") || strings.Contains(err.Detail, "%!") {
+			if strings.Contains(err.Detail, "``") || strings.Contains(err.Detail, "  ") ||
+				strings.Contains(err.Detail, "%!") {
 				t.Errorf("%s: %q", p.Source(), err.Detail)
 			}
 		}
@@ -79,7 +80,8 @@ var (
 func shaped(g *celtest.Generator) string {
 	var members []string
 	for _, m := range [][]string{
-		{"n", "1", "7", "-3"}, {"s", `"a"`, `"x"`, `"b.example"`, `""`}, {"b", "true", "false"}, {"m", `{"a":"x","b":"a"}`, "{}", `{"x":"b"}`},
+		{"n", "1", "7", "-3"}, {"s", `"a"`, `"x"`, `"b.example"`, `""`}, {"b", "true", "false"},
+		{"m", `{"a":"x","b":"a"}`, "{}", `{"x":"b"}`},
 		{"l", `["a","b","b"]`, `["x"]`, "[]"}, {"c", `[{"name":"a","n":1},{"name":"b"}]`, `[{"name":"x","n":9}]`, "[]"},
 	} {
 		if g.Pick(5) > 0 {
@@ -96,19 +98,23 @@ func generated(g *celtest.Generator, depth int) string {
 	if depth <= 0 {
 		switch g.Pick(12) {
 		case 0:
-			return fmt.Sprintf("%s %s %s", number, g.Of("<", "<=", ">", ">=", "==", "!="), g.Of("3", "0", "object.n", "oldObject.n", "params.n", "size("+text+")"))
+			return fmt.Sprintf("%s %s %s", number, g.Of("<", "<=", ">", ">=", "==", "!="),
+				g.Of("3", "0", "object.n", "oldObject.n", "params.n", "size("+text+")"))
 		case 1:
 			return number + " in [1, 2, 3]"
 		case 2:
-			return fmt.Sprintf("%s %s %s", text, g.Of("==", "!="), g.Of("'a'", "object.s", "oldObject.s", "params.s", "params.m.a"))
+			return fmt.Sprintf("%s %s %s", text, g.Of("==", "!="),
+				g.Of("'a'", "object.s", "oldObject.s", "params.s", "params.m.a"))
 		case 3:
-			return fmt.Sprintf("%s.%s(%s)", text, g.Of("startsWith", "endsWith", "contains", "matches"), g.Of("'a'", "'x'", "params.s"))
+			return fmt.Sprintf("%s.%s(%s)", text, g.Of("startsWith", "endsWith", "contains", "matches"),
+				g.Of("'a'", "'x'", "params.s"))
 		case 4:
 			return fmt.Sprintf("has(%s.%s)", root, g.Of("n", "s", "b", "m", "l", "c", "m.a"))
 		case 5:
 			return root + ".b"
 		case 6:
-			return fmt.Sprintf("size(%s.%s) %s %s", root, g.Of("l", "c", "m", "s"), g.Of("<", "<=", ">", ">=", "==", "!="), g.Of("0", "1", "2", "params.n"))
+			return fmt.Sprintf("size(%s.%s) %s %s", root, g.Of("l", "c", "m", "s"),
+				g.Of("<", "<=", ">", ">=", "==", "!="), g.Of("0", "1", "2", "params.n"))
 		case 7:
 			return fmt.Sprintf("%s in %s.%s", g.Of("'a'", "object.s", "params.s"), root, g.Of("l", "m"))
 		case 8:
@@ -116,16 +122,20 @@ func generated(g *celtest.Generator, depth int) string {
 		case 9:
 			return fmt.Sprintf("%s.%s == %s.%[2]s", root, g.Of("l", "m", "c"), g.Of("object", "oldObject", "params"))
 		case 10:
-			return fmt.Sprintf("%s.c.%s(i, %s)", root, g.Of("all", "exists", "exists_one"), g.Of("i.n > 2", "has(i.n)", "!has(i.n) || i.n < 5", "i.name != params.s", "i.name in params.l", "i.name.startsWith('a')"))
+			return fmt.Sprintf("%s.c.%s(i, %s)", root, g.Of("all", "exists", "exists_one"),
+				g.Of("i.n > 2", "has(i.n)", "!has(i.n) || i.n < 5", "i.name != params.s", "i.name in params.l",
+					"i.name.startsWith('a')"))
 		default:
-			return fmt.Sprintf("%s.%s.%s(i, %s)", root, g.Of("l", "m"), g.Of("all", "exists", "exists_one"), g.Of("i != 'a'", "i in ['a']", "i == params.s", "size(i) > 3", "i.matches('^a')", "i in params.l"))
+			return fmt.Sprintf("%s.%s.%s(i, %s)", root, g.Of("l", "m"), g.Of("all", "exists", "exists_one"),
+				g.Of("i != 'a'", "i in ['a']", "i == params.s", "size(i) > 3", "i.matches('^a')", "i in params.l"))
 		}
 	}
 	switch g.Pick(7) {
 	case 0:
 		return "!(" + generated(g, depth-1) + ")"
 	case 1:
-		return fmt.Sprintf("(%s ? %s : %s)", generated(g, depth-2), generated(g, depth-1), g.Of("true", generated(g, depth-1)))
+		return fmt.Sprintf("(%s ? %s : %s)", generated(g, depth-2), generated(g, depth-1),
+			g.Of("true", generated(g, depth-1)))
 	case 2:
 		return fmt.Sprintf("(!has(%s.n) || %s)", root, generated(g, depth-1))
 	case 3, 4:
@@ -143,9 +153,11 @@ func generatedConditions(t testing.TB) func(t *testing.T, seed []byte) bool {
 		g.Roots = append(g.Roots, "params", "params.l")
 		object, old := shaped(g), shaped(g)
 		hidden := strings.NewReplacer(`"a"`, `"`+secret+`a"`, `"b"`, `"`+secret+`b"`, `"x"`, `"`+secret+`x"`)
-		nodes := [3]document.Node{celtest.Parse(t, object), celtest.Parse(t, old), celtest.Parse(t, hidden.Replace(shaped(g)))}
+		nodes := [3]document.Node{celtest.Parse(t, object), celtest.Parse(t, old),
+			celtest.Parse(t, hidden.Replace(shaped(g)))}
 		isFalse := false
-		for _, expression := range []string{generated(g, 2), generated(g, 3), "!(" + generated(g, 2) + ")", g.Value(3), "!(" + g.Value(3) + ")"} {
+		for _, expression := range []string{generated(g, 2), generated(g, 3), "!(" + generated(g, 2) + ")", g.Value(3),
+			"!(" + g.Value(3) + ")"} {
 			p, x, err := compiler.Condition(expression)
 			if err != nil {
 				continue

@@ -135,8 +135,8 @@ func (x *explainer) visitMap(c *clause, over traits.Mapper) {
 	}
 }
 
-// item evaluates the demand on one item, and says why it is not met. It looks for the place of an item only if that is to
-// be named: of a long list that takes long.
+// item evaluates the demand on one item, and says why it is not met. It looks for the place of an item only if that is
+// to be named: of a long list that takes long.
 func (x *explainer) item(c *clause, first, second ref.Val, at func() visited) {
 	body := c.parts[0]
 	x.vars.Loop(c.names[0], first)

@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/celtest"
 )
 
-// TestLater: a condition of policies that share what they have in common is taken apart once, when it fails first, as it would
-// have been when it was compiled.
+// TestLater: a condition of policies that share what they have in common is taken apart once, when it fails first, as
+// it would have been when it was compiled.
 func TestLater(t *testing.T) {
 	common := cel.NewCommon()
 	compile := func(expression string, variables ...string) *Explanation {

@@ -114,10 +114,13 @@ func (d *deriver) iterate(l loop, over operand, do func()) {
 	}
 	d.over[d.level] = over.place
 	if l.second == "" {
-		d.scope = append(d.scope, iteration{name: l.name, place: operandLocation{base: baseItem, level: d.level}, known: true, over: over.place})
+		d.scope = append(d.scope, iteration{name: l.name, place: operandLocation{base: baseItem, level: d.level},
+			known: true, over: over.place})
 	} else {
-		d.scope = append(d.scope, iteration{name: l.name, place: operandLocation{base: baseKey, level: d.level}, known: true, over: over.place},
-			iteration{name: l.second, place: operandLocation{base: baseMember, level: d.level}, known: true, over: over.place})
+		d.scope = append(d.scope, iteration{name: l.name, place: operandLocation{base: baseKey, level: d.level},
+			known: true, over: over.place},
+			iteration{name: l.second, place: operandLocation{base: baseMember, level: d.level}, known: true,
+				over: over.place})
 	}
 	do()
 	d.level--

@@ -74,7 +74,8 @@ func (r *reader) unconverted(e celast.Expr) celast.Expr {
 			// has(x) ? x : 'default'
 			args := call.Args()
 			tested, ok := r.tested(args[0])
-			if value, found := r.place(args[1]); !ok || !found || !value.equal(tested) || args[2].Kind() != celast.LiteralKind && !empty(args[2]) {
+			if value, found := r.place(args[1]); !ok || !found || !value.equal(tested) ||
+				args[2].Kind() != celast.LiteralKind && !empty(args[2]) {
 				return e
 			}
 			e = args[1]

@@ -120,7 +120,8 @@ func (r *reader) indexed(call celast.CallExpr) (operandLocation, bool) {
 	at := call.Args()[1]
 	if at.Kind() == celast.IdentKind {
 		// labels[k] in a loop over labels is the value behind the key.
-		if l := r.find(at.AsIdent()); l != nil && l.known && l.place.base != baseMember && len(l.place.steps) == 0 && l.over.equal(p) {
+		if l := r.find(at.AsIdent()); l != nil && l.known && l.place.base != baseMember && len(l.place.steps) == 0 &&
+			l.over.equal(p) {
 			return operandLocation{base: baseMember, level: l.place.level}, true
 		}
 		return operandLocation{}, false
@@ -175,7 +176,8 @@ func (r *reader) composited(e celast.Expr) (int, bool) {
 		return 0, false
 	}
 	s := e.AsSelect()
-	if s.Operand().Kind() != celast.IdentKind || s.Operand().AsIdent() != plan.NameVariables || r.find(plan.NameVariables) != nil {
+	if s.Operand().Kind() != celast.IdentKind || s.Operand().AsIdent() != plan.NameVariables ||
+		r.find(plan.NameVariables) != nil {
 		return 0, false
 	}
 	i, ok := r.variables.places[s.FieldName()]
@@ -230,7 +232,8 @@ func (r *reader) tested(e celast.Expr) (operandLocation, bool) {
 			// 'a' in labels
 			name, ok := stringLiteral(call.Args()[0])
 			p, found := r.place(call.Args()[1])
-			if ok && found && p.base != baseKey && (r.ast.GetType(call.Args()[1].ID()).Kind() == types.MapKind || isMap(p.steps)) {
+			if ok && found && p.base != baseKey && (r.ast.GetType(call.Args()[1].ID()).Kind() == types.MapKind ||
+				isMap(p.steps)) {
 				return p.follow(step{name: name, key: true}), true
 			}
 		}

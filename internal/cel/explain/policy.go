@@ -35,7 +35,8 @@ func (c *Compiler) Variable(name, expression string) error {
 			return v, err
 		}
 		v.program = checked.Program
-		isAdded, v.explanation = true, c.known.add(name, &Explanation{program: v.program, field: fieldOf(checked.AST, &c.known)})
+		isAdded, v.explanation = true,
+			c.known.add(name, &Explanation{program: v.program, field: fieldOf(checked.AST, &c.known)})
 		v.explanation.derive(name, checked, &c.known)
 		return v, nil
 	})
@@ -68,8 +69,8 @@ func (c *Compiler) Condition(expression string) (*cel.Program, *Explanation, err
 	return made.program, made.explanation, err
 }
 
-// add adds a variable, or replaces the one of the same name. What is known of all others may come from the variable that
-// is replaced.
+// add adds a variable, or replaces the one of the same name. What is known of all others may come from the variable
+// that is replaced.
 func (k *knowledge) add(name string, x *Explanation) *Explanation {
 	if i, ok := k.places[name]; ok {
 		for _, known := range k.all {

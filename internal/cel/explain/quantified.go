@@ -47,11 +47,13 @@ func (d *deriver) kept(l loop, over operand) (a atom, ok bool) {
 	}
 	args := l.body.AsCall().Args()
 	p, isPlace := d.place(d.unconverted(args[1]))
-	if args[0].Kind() != celast.IdentKind || args[0].AsIdent() != l.name || !isPlace || p.base != baseObject || !sameSteps(p.steps, over.place.steps) {
+	if args[0].Kind() != celast.IdentKind || args[0].AsIdent() != l.name || !isPlace || p.base != baseObject ||
+		!sameSteps(p.steps, over.place.steps) {
 		return atom{}, false
 	}
 	subject := operand{kind: operandPlace, place: p, text: p.text()}
-	return plain(subject, "contain everything that it contained before", "contains everything that it contained before"), true
+	return plain(subject, "contain everything that it contained before",
+		"contains everything that it contained before"), true
 }
 
 // quantified is a demand on the object for some or for all items of the other operand:
@@ -67,7 +69,8 @@ func (d *deriver) quantified(l loop, over operand, some, want bool) (a atom, ok 
 		}
 		a, ok = *c.atom, c.atom.kind == atomPlain && c.atom.subject.kind != operandLiteral
 		// "must not start with 'a' or 'b'" is said of all, "must start with 'a' or 'b'" of some.
-		ok = ok && some != a.exempts && a.subject.text != "" || ok && some != a.exempts && a.subject.kind == operandPlace
+		ok = ok && some != a.exempts && a.subject.text != "" || ok && some != a.exempts &&
+			a.subject.kind == operandPlace
 		if a.exempts {
 			a.must = strings.Replace(a.must, "an item of ", "any item of ", 1)
 			a.is = strings.Replace(a.is, "an item of ", "any item of ", 1)
@@ -81,7 +84,8 @@ func (d *deriver) quantified(l loop, over operand, some, want bool) (a atom, ok 
 	return a, ok
 }
 
-// unique is xs.exists_one(y, y.name == x.name) in a loop over the same list, whose item x is then the only one of its name.
+// unique is xs.exists_one(y, y.name == x.name) in a loop over the same list, whose item x is then the only one of its
+// name.
 func (d *deriver) unique(l loop, over operand) (a atom, ok bool) {
 	d.iterate(l, over, func() {
 		inner := d.find(l.name)
@@ -94,7 +98,8 @@ func (d *deriver) unique(l loop, over operand) (a atom, ok bool) {
 			if p, isTest := d.tested(part.expr); isTest && part.want && p.within(inner.place) {
 				continue
 			}
-			if part.expr.Kind() != celast.CallKind || part.expr.AsCall().FunctionName() != operators.Equals || !part.want {
+			if part.expr.Kind() != celast.CallKind || part.expr.AsCall().FunctionName() != operators.Equals ||
+				!part.want {
 				return
 			}
 			args := part.expr.AsCall().Args()
@@ -105,7 +110,8 @@ func (d *deriver) unique(l loop, over operand) (a atom, ok bool) {
 			if x.place.within(inner.place) {
 				x, y = y, x
 			}
-			if x.place.base != inner.place.base || x.place.level >= inner.place.level || !y.place.within(inner.place) || !sameSteps(x.place.steps, y.place.steps) {
+			if x.place.base != inner.place.base || x.place.level >= inner.place.level || !y.place.within(inner.place) ||
+				!sameSteps(x.place.steps, y.place.steps) {
 				return
 			}
 			outer = operandLocation{base: x.place.base, level: x.place.level}
@@ -146,7 +152,8 @@ func (d *deriver) filtered(l loop, op string, n int64) (atom, bool) {
 	case op == operators.Equals && n == 1:
 		return plain(over, "contain exactly one "+item, "contains exactly one "+item), true
 	}
-	words := map[string]string{operators.LessEquals: "at most ", operators.GreaterEquals: "at least ", operators.Equals: "exactly "}[op]
+	words := map[string]string{operators.LessEquals: "at most ", operators.GreaterEquals: "at least ",
+		operators.Equals: "exactly "}[op]
 	if words == "" {
 		return atom{}, false
 	}

@@ -8,7 +8,8 @@ import (
 // implied reports whether the statement says no more than that something is set in which the
 // subject stands.
 func (s statement) implied(subject operand) bool {
-	return s.present && s.subject.kind == operandPlace && subject.kind == operandPlace && subject.place.within(s.subject.place)
+	return s.present && s.subject.kind == operandPlace && subject.kind == operandPlace &&
+		subject.place.within(s.subject.place)
 }
 
 // when is the statement under conditions; false if one of them has no words.
@@ -102,7 +103,8 @@ func anyOf(alternatives []*clause) atom {
 	a := atom{kind: atomPlain, subject: first.subject}
 	for _, c := range alternatives {
 		x := c.atom
-		same = same && x.subject.kind == operandPlace && first.subject.kind == operandPlace && x.subject.place.equal(first.subject.place)
+		same = same && x.subject.kind == operandPlace && first.subject.kind == operandPlace &&
+			x.subject.place.equal(first.subject.place)
 		values = values && len(x.supported) > 0
 		presences = presences && x.kind == atomPresence
 		a.supported = append(a.supported, x.supported...)

@@ -30,7 +30,8 @@ func (d *deriver) union(e celast.Expr, want bool) (*clause, bool) {
 		a, first := d.tested(args[0])
 		b, second := d.tested(args[1])
 		if first && second {
-			return d.together(a, b, (op == operators.Equals) == want), op == operators.Equals || op == operators.NotEquals
+			return d.together(a, b, (op == operators.Equals) == want), op == operators.Equals ||
+				op == operators.NotEquals
 		}
 		count, bound := args[0], args[1]
 		if count.Kind() == celast.LiteralKind {
@@ -82,9 +83,11 @@ func numberOf(fields []operandLocation, op string, n int64) (*clause, bool) {
 	a := atom{kind: atomSentence, subject: commonPlace(fields)}
 	switch {
 	case op == operators.Equals && n == 1:
-		a.must, a.is = "must have exactly one of "+enumerate(names, "and"), "exactly one of "+enumerate(names, "and")+" is set"
+		a.must, a.is = "must have exactly one of "+enumerate(names, "and"), "exactly one of "+enumerate(names, "and")+
+			" is set"
 	case op == operators.LessEquals && n == 1:
-		a.must, a.is = "must have at most one of "+enumerate(names, "and"), "at most one of "+enumerate(names, "and")+" is set"
+		a.must, a.is = "must have at most one of "+enumerate(names, "and"), "at most one of "+enumerate(names, "and")+
+			" is set"
 	case op == operators.GreaterEquals && n == 1:
 		a.kind = atomAnyPresence
 		a.must, a.is = "must have at least one of "+enumerate(names, "and"), enumerate(names, "or")+" is set"
@@ -143,7 +146,8 @@ func (d *deriver) filteredFields(e celast.Expr) ([]operandLocation, bool) {
 		return nil, false
 	}
 	if l.body.Kind() != celast.IdentKind || l.body.AsIdent() != l.name {
-		if l.body.Kind() != celast.CallKind || l.body.AsCall().FunctionName() != operators.Equals || !isLiteral(l.body.AsCall().Args()[1], types.True) {
+		if l.body.Kind() != celast.CallKind || l.body.AsCall().FunctionName() != operators.Equals ||
+			!isLiteral(l.body.AsCall().Args()[1], types.True) {
 			return nil, false
 		}
 	}

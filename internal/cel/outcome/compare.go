@@ -37,7 +37,8 @@ func (v *evaluation) compare(operator string, x, y result) result {
 		case operators.NotEquals:
 			return boolean(truth{!isSame, isSame}, x.fails || y.fails)
 		}
-	case x.shape.Enum != nil && y.shape.Enum != nil && (operator == operators.Equals || operator == operators.NotEquals):
+	case x.shape.Enum != nil && y.shape.Enum != nil &&
+		(operator == operators.Equals || operator == operators.NotEquals):
 		t = sameText(x.shape.Enum, y.shape.Enum)
 		if operator == operators.NotEquals {
 			t = truth{t.no, t.yes}
@@ -71,7 +72,8 @@ func order(operator string, x, y *Shape) truth {
 		return order(operators.LessEquals, y, x)
 	}
 	overlap := !beyond(x.Max, y.Min) && !beyond(y.Max, x.Min)
-	one := x.Min != nil && x.Max != nil && y.Min != nil && y.Max != nil && *x.Min == *x.Max && *y.Min == *y.Max && *x.Min == *y.Min
+	one := x.Min != nil && x.Max != nil && y.Min != nil && y.Max != nil && *x.Min == *x.Max && *y.Min == *y.Max &&
+		*x.Min == *y.Min
 	if operator == operators.Equals {
 		return truth{yes: overlap, no: !one}
 	}

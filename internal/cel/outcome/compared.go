@@ -6,8 +6,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Compared returns the texts with which an expression compares a chain of fields, such as `request.namespace`, for equality,
-// as a member of a list, or as its beginning, end or part.
+// Compared returns the texts with which an expression compares a chain of fields, such as `request.namespace`, for
+// equality, as a member of a list, or as its beginning, end or part.
 func Compared(expression, chain string) (texts []string) {
 	e, ok := parse(expression)
 	if !ok {
@@ -30,7 +30,8 @@ func Compared(expression, chain string) (texts []string) {
 			texts = append(texts, textsOf(args[0])...)
 		case name == operators.In && len(args) == 2 && isChain(args[0]):
 			texts = append(texts, textsOf(args[1])...)
-		case call.IsMemberFunction() && isChain(call.Target()) && len(args) == 1 && (name == "startsWith" || name == "endsWith" || name == "contains"):
+		case call.IsMemberFunction() && isChain(call.Target()) && len(args) == 1 &&
+			(name == "startsWith" || name == "endsWith" || name == "contains"):
 			texts = append(texts, textsOf(args[0])...)
 		}
 	}))

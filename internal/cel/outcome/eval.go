@@ -135,7 +135,8 @@ func (v *evaluation) call(e celast.Expr) result {
 			of = args[0]
 		}
 		return v.size(of)
-	case (name == "all" || name == "exists") && c.IsMemberFunction() && len(args) == 2 && args[0].Kind() == celast.IdentKind:
+	case (name == "all" || name == "exists") && c.IsMemberFunction() && len(args) == 2 &&
+		args[0].Kind() == celast.IdentKind:
 		return v.each(name, c.Target(), args[0].AsIdent(), args[1])
 	case name == operators.In && len(args) == 2:
 		return v.in(v.eval(args[0]), v.eval(args[1]))
@@ -154,7 +155,8 @@ func (v *evaluation) and(x, y celast.Expr) result {
 		return boolean(truth{no: b.truth.no}, b.truth.yes || b.fails)
 	}
 	b := v.with(v.assume(x, true, v.facts), y)
-	return boolean(truth{a.truth.yes && b.truth.yes, a.truth.no || a.truth.yes && b.truth.no}, a.fails || a.truth.yes && b.fails)
+	return boolean(truth{a.truth.yes && b.truth.yes, a.truth.no || a.truth.yes && b.truth.no}, a.fails || a.truth.yes &&
+		b.fails)
 }
 
 func (v *evaluation) or(x, y celast.Expr) result {
@@ -164,7 +166,8 @@ func (v *evaluation) or(x, y celast.Expr) result {
 		return boolean(truth{yes: b.truth.yes}, b.truth.no || b.fails)
 	}
 	b := v.with(v.assume(x, false, v.facts), y)
-	return boolean(truth{a.truth.yes || a.truth.no && b.truth.yes, a.truth.no && b.truth.no}, a.fails || a.truth.no && b.fails)
+	return boolean(truth{a.truth.yes || a.truth.no && b.truth.yes, a.truth.no && b.truth.no}, a.fails || a.truth.no &&
+		b.fails)
 }
 
 // has tests for a member of an object.

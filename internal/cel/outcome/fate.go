@@ -39,14 +39,15 @@ func (f Fate) not() Fate {
 type Types struct {
 	// Wrong is what it says of each part of the expression, by the part's ID.
 	Wrong map[int64]string
-	// IsClosed reports whether the objects at a path have no members but the ones of their schema. An empty name in a path is
-	// an item of a list, or a value of a map. It is nil if the type of the variable object is not known.
+	// IsClosed reports whether the objects at a path have no members but the ones of their schema. An empty name in a
+	// path is an item of a list, or a value of a map. It is nil if the type of the variable object is not known.
 	IsClosed func(path []string) bool
 	// Failing are the variables of the policy that always fail.
 	Failing map[string]bool
 }
 
-// Fate returns what is proved of an expression. Of one that always fails it returns the ID of the first part that does, and why.
+// Fate returns what is proved of an expression. Of one that always fails it returns the ID of the first part that does,
+// and why.
 func (t *Types) Fate(e ast.Expr) (fate Fate, at int64, why string) {
 	j := judge{Types: t}
 	fate = j.of(e)
@@ -252,8 +253,8 @@ func isOutside(list, index ast.Expr) bool {
 // noOverload matches what the type checker says of a call: its function, and the types of its arguments.
 var noOverload = regexp.MustCompile(`^found no matching overload for '([^']+)' applied to '(?:(.+)\.)?\((.*)\)'`)
 
-// classes are sets of types of which the value of a field may have any, whatever its schema says: a number in JSON is an
-// integer or a double, and a time is a text.
+// classes are sets of types of which the value of a field may have any, whatever its schema says: a number in JSON is
+// an integer or a double, and a time is a text.
 var classes = map[string]string{
 	"int": "number", "uint": "number", "double": "number", "bool": "bool", "string": "text", "bytes": "text",
 	"timestamp": "text", "google.protobuf.Timestamp": "text", "duration": "text", "google.protobuf.Duration": "text",
@@ -269,7 +270,8 @@ func classOf(name string) string {
 	return classes[name]
 }
 
-// hasNoOverload reports whether the type checker finds a call wrong that has no value for the objects of a schema either.
+// hasNoOverload reports whether the type checker finds a call wrong that has no value for the objects of a schema
+// either.
 func hasNoOverload(said string) bool {
 	m := noOverload.FindStringSubmatch(said)
 	if m == nil {

@@ -13,7 +13,8 @@ func self() map[string]*Shape {
 		"limit":    {Type: "integer", Max: number(9)},
 		"mode":     {Type: "string", Enum: []string{"A", "B"}, IsSet: true},
 		"name":     {Type: "string", MaxSize: number(8), IsSet: true},
-		"tags":     {Type: "array", MaxSize: number(3), IsSet: true, Items: &Shape{Type: "integer", Min: number(0), Max: number(2)}},
+		"tags": {Type: "array", MaxSize: number(3), IsSet: true,
+			Items: &Shape{Type: "integer", Min: number(0), Max: number(2)}},
 	}}}
 }
 
@@ -97,7 +98,9 @@ func TestGiven(t *testing.T) {
 		{"object.s == 'a'", "object.s == 'b'", false, true},
 		{"object.s in ['a', 'b']", "object.s == 'b'", true, false},
 	} {
-		roots := map[string]*Shape{"object": {Fields: map[string]*Shape{"n": {Type: "integer", IsSet: true}, "s": {Type: "string", IsSet: true}}}}
+		roots := map[string]*Shape{
+			"object": {Fields: map[string]*Shape{"n": {Type: "integer", IsSet: true},
+				"s": {Type: "string", IsSet: true}}}}
 		o := Given(c.expression, strings.Split(c.conditions, ";"), roots)
 		if o.CanBeTrue != c.yes || o.CanBeFalse != c.no {
 			t.Errorf("%s given %s: %+v", c.expression, c.conditions, o)
@@ -106,15 +109,18 @@ func TestGiven(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if got := strings.Join(Names("state.classes.exists(c, c.x) && state.a == variables.b", "state"), " "); got != "a classes" {
+	if got := strings.Join(Names("state.classes.exists(c, c.x) && state.a == variables.b", "state"),
+		" "); got != "a classes" {
 		t.Error(got)
 	}
 }
 
 func TestStrays(t *testing.T) {
 	for expression, want := range map[string]string{
-		"self.mode == 'A'": "", "'B' != self.mode": "", "self.mode != ''": "", "self.name == 'C'": "", "self.unknown == 'C'": "",
-		"self.mode == 'C'": "self.mode C", "self.replicas > 1 || 'C' != self.mode": "self.mode C", "self.mode in ['A', 'b', 'c']": "self.mode b; self.mode c",
+		"self.mode == 'A'": "", "'B' != self.mode": "", "self.mode != ''": "", "self.name == 'C'": "",
+		"self.unknown == 'C'": "",
+		"self.mode == 'C'":    "self.mode C", "self.replicas > 1 || 'C' != self.mode": "self.mode C",
+		"self.mode in ['A', 'b', 'c']":       "self.mode b; self.mode c",
 		"self.tags.all(x, self.mode == 'a')": "self.mode a", "self.mode ==": "",
 	} {
 		var got []string
@@ -130,8 +136,10 @@ func TestStrays(t *testing.T) {
 // TestUnset: the fields that may be missing where an expression reads them.
 func TestUnset(t *testing.T) {
 	for expression, want := range map[string]string{
-		"self.limit > 3": "self.limit", "has(self.limit) && self.limit > 3": "", "!has(self.limit) || self.limit > 3": "",
-		"self.replicas > 3 || self.limit > 3": "self.limit", "self.replicas > 3": "", "has(self.limit) ? self.limit > 3 : true": "", "self.limit > self.replicas": "self.limit",
+		"self.limit > 3": "self.limit", "has(self.limit) && self.limit > 3": "",
+		"!has(self.limit) || self.limit > 3":  "",
+		"self.replicas > 3 || self.limit > 3": "self.limit", "self.replicas > 3": "",
+		"has(self.limit) ? self.limit > 3 : true": "", "self.limit > self.replicas": "self.limit",
 	} {
 		if got := strings.Join(Of(expression, self()).Unset, " "); got != want {
 			t.Errorf("%s: %s, want %s", expression, got, want)
@@ -141,7 +149,8 @@ func TestUnset(t *testing.T) {
 
 func TestPatches(t *testing.T) {
 	got := Patches("has(object.a) ? [JSONPatch{op: 'add', path: '/a', value: 1}] : [JSONPatch{op: object.op, path: '/b', value: object.c}, Other{op: 'add'}]")
-	if len(got) != 2 || *got[0].Op != "add" || *got[0].Path != "/a" || got[0].Value != int64(1) || len(got[0].Members) != 3 {
+	if len(got) != 2 || *got[0].Op != "add" || *got[0].Path != "/a" || got[0].Value != int64(1) ||
+		len(got[0].Members) != 3 {
 		t.Fatalf("%+v", got)
 	}
 	if got[1].Op != nil || *got[1].Path != "/b" || got[1].Value != nil || got[1].From != nil {

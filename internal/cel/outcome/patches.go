@@ -50,8 +50,8 @@ func Patches(expression string) (all []Patch) {
 	return all
 }
 
-// Applied returns what each Object that an expression makes sets, as patches that add a value to a field. Values that are not
-// texts, numbers or booleans, and lists, are left out of it: the field alone is known.
+// Applied returns what each Object that an expression makes sets, as patches that add a value to a field. Values that
+// are not texts, numbers or booleans, and lists, are left out of it: the field alone is known.
 func Applied(expression string) (all []Patch) {
 	e, ok := parse(expression)
 	if !ok {

@@ -14,8 +14,8 @@ type Stray struct {
 	Among      []string
 }
 
-// Strays returns the texts of an expression that are compared with enumerated values of the roots, and are none of them. The
-// empty text is none: what it is compared with is asked for a value.
+// Strays returns the texts of an expression that are compared with enumerated values of the roots, and are none of
+// them. The empty text is none: what it is compared with is asked for a value.
 func Strays(expression string, roots map[string]*Shape) (all []Stray) {
 	e, ok := parse(expression)
 	if !ok {

@@ -78,7 +78,8 @@ func (c *nativeCompiler) selected(e celast.Expr) code {
 	operand := c.compile(s.Operand()).chainOf()
 	next := operand.member(s.FieldName(), false)
 	if t := c.ast.GetType(s.Operand().ID()); t.Kind() == types.StructKind {
-		if field, ok := c.env.Types.FindStructFieldType(t.TypeName(), s.FieldName()); ok && field.IsSet != nil && field.GetFrom != nil {
+		if field, ok := c.env.Types.FindStructFieldType(t.TypeName(), s.FieldName()); ok && field.IsSet != nil &&
+			field.GetFrom != nil {
 			next = operand.then(link{field: field, adapter: c.env.Adapter}, "", false)
 		}
 	}
@@ -93,7 +94,8 @@ func (c *nativeCompiler) selected(e celast.Expr) code {
 
 // policyVariable compiles variables.NAME.
 func (c *nativeCompiler) policyVariable(operand celast.Expr, name string) (code, bool) {
-	if c.variables == nil || operand.Kind() != celast.IdentKind || operand.AsIdent() != NameVariables || c.find(NameVariables) != nil {
+	if c.variables == nil || operand.Kind() != celast.IdentKind || operand.AsIdent() != NameVariables ||
+		c.find(NameVariables) != nil {
 		return code{}, false
 	}
 	if value.MayBeEscaped(name) {

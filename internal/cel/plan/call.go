@@ -24,7 +24,8 @@ type invocation struct {
 
 // invocation plans a call. It does what cel-go's planCall does.
 func (c *nativeCompiler) invocation(e celast.Expr, args []code) *invocation {
-	call := &invocation{function: e.AsCall().FunctionName(), args: args, counted: c.meter.calls[e.ID()], fixed: c.meter.fixed[e.ID()], makes: c.meter.makes[e.ID()]}
+	call := &invocation{function: e.AsCall().FunctionName(), args: args, counted: c.meter.calls[e.ID()],
+		fixed: c.meter.fixed[e.ID()], makes: c.meter.makes[e.ID()]}
 	if r, ok := c.ast.ReferenceMap()[e.ID()]; ok && len(r.OverloadIDs) == 1 {
 		call.overload = r.OverloadIDs[0]
 		call.def, _ = c.env.Functions.FindOverload(call.overload)
@@ -207,7 +208,8 @@ func (call *invocation) binary(v, w ref.Val, strict bool) ref.Val {
 	if def != nil && def.Binary == nil && def.Function != nil {
 		return call.apply([]ref.Val{v, w})
 	}
-	if def != nil && def.Binary != nil && (def.OperandTrait == 0 || !strict && types.IsUnknownOrError(v) || v.Type().HasTrait(def.OperandTrait)) {
+	if def != nil && def.Binary != nil && (def.OperandTrait == 0 || !strict && types.IsUnknownOrError(v) ||
+		v.Type().HasTrait(def.OperandTrait)) {
 		return def.Binary(v, w)
 	}
 	if v.Type().HasTrait(traits.ReceiverType) {

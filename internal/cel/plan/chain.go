@@ -266,8 +266,8 @@ func (c *chain) maybeOptional() bool {
 	return c.optional || c.base != nil || c.local >= 0 || c.slot == value.OldSelf
 }
 
-// attribute is the value of a part that chooses or that is an index. There cel-go forgets that has() of something optional
-// is a test.
+// attribute is the value of a part that chooses or that is an index. There cel-go forgets that has() of something
+// optional is a test.
 func (k code) attribute() code {
 	c := k.chain
 	if c == nil || !c.test || !c.maybeOptional() {

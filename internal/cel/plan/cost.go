@@ -43,7 +43,8 @@ type cost struct {
 var costs = map[string]*cost{
 	operators.LogicalAnd: free, operators.LogicalOr: free, operators.LogicalNot: free, operators.Conditional: free,
 	operators.Index: free, operators.OptIndex: free, operators.OptSelect: free,
-	operators.Subtract: free, operators.Multiply: free, operators.Divide: free, operators.Modulo: free, operators.Negate: free,
+	operators.Subtract: free, operators.Multiply: free, operators.Divide: free, operators.Modulo: free,
+	operators.Negate:           free,
 	operators.NotStrictlyFalse: free,
 	"value":                    free, "hasValue": free, "or": free, "orValue": free, "optional.of": free, "optional.none": free,
 	"type": free, "dyn": free, "first": free, "last": free, mapInsert: free,
@@ -59,14 +60,15 @@ var costs = map[string]*cost{
 	"join":              printed,
 	"format":            printed,
 
-	"matches":  matched,
-	"find":     matched,
-	"findAll":  {size: characters, characters: true, work: matched.work, always: true, makes: true},
-	"split":    {size: size, work: Linear.work, makes: true},
-	"reverse":  {size: size, work: Linear.work, makes: true},
-	"slice":    {size: size, work: Linear.work, makes: true},
-	"validate": {size: characters, characters: true, first: formatPattern, work: func(s []int64) int64 { return matchUnits(s[len(s)-1], s[0]) }, always: true},
-	"replace":  {size: size, work: Linear.work, pays: true},
+	"matches": matched,
+	"find":    matched,
+	"findAll": {size: characters, characters: true, work: matched.work, always: true, makes: true},
+	"split":   {size: size, work: Linear.work, makes: true},
+	"reverse": {size: size, work: Linear.work, makes: true},
+	"slice":   {size: size, work: Linear.work, makes: true},
+	"validate": {size: characters, characters: true, first: formatPattern,
+		work: func(s []int64) int64 { return matchUnits(s[len(s)-1], s[0]) }, always: true},
+	"replace": {size: size, work: Linear.work, pays: true},
 
 	"sets.contains":   pairs(0),
 	"sets.equivalent": pairs(0, 1),
@@ -120,8 +122,8 @@ func characters(v ref.Val) int64 {
 	return size(v)
 }
 
-// matchUnits is Kubernetes' cost of matching a string with a pattern, by their numbers of characters: a tenth of the one
-// times a quarter of the other.
+// matchUnits is Kubernetes' cost of matching a string with a pattern, by their numbers of characters: a tenth of the
+// one times a quarter of the other.
 func matchUnits(text, pattern int64) int64 {
 	return units((text+1+value.BytesPerUnit-1)/value.BytesPerUnit, (pattern+3)/4, 1)
 }
@@ -207,8 +209,8 @@ func deep(v ref.Val, most int64) int64 {
 	return size(v)
 }
 
-// pairs compares each item of one list with each item of the other. The lists at these places are gone through again and
-// again: if they are of a document, they count that for themselves.
+// pairs compares each item of one list with each item of the other. The lists at these places are gone through again
+// and again: if they are of a document, they count that for themselves.
 func pairs(again ...int) *cost {
 	return &cost{size: size, again: again, work: func(s []int64) int64 { return units(s[0], s[1], 4) }, always: true}
 }

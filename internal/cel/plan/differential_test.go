@@ -46,9 +46,11 @@ func plainInput(t testing.TB, object, old string) input {
 	}}
 }
 
-// compare evaluates an expression natively, as a value and as a condition, by cel-go's interpreter over lazy values, and
-// by cel-go over Kubernetes' values. isSame says which outcomes are the same. It returns what the two ways cost here.
-func compare(t *testing.T, x *celtest.Expression, in input, isSame func(a, b celtest.Outcome) bool) (native, lazy int64) {
+// compare evaluates an expression natively, as a value and as a condition, by cel-go's interpreter over lazy values,
+// and by cel-go over Kubernetes' values. isSame says which outcomes are the same. It returns what the two ways cost
+// here.
+func compare(t *testing.T, x *celtest.Expression, in input,
+	isSame func(a, b celtest.Outcome) bool) (native, lazy int64) {
 	t.Helper()
 	var want celtest.Outcome
 	asked := false
@@ -83,8 +85,8 @@ func compare(t *testing.T, x *celtest.Expression, in input, isSame func(a, b cel
 
 func isEqual(a, b celtest.Outcome) bool { return a == b }
 
-// TestPlain compares expressions about an object that no schema describes. What each costs, natively and by cel-go, is in
-// testdata/units.txt: all gateways count the same.
+// TestPlain compares expressions about an object that no schema describes. What each costs, natively and by cel-go, is
+// in testdata/units.txt: all gateways count the same.
 func TestPlain(t *testing.T) {
 	l := celtest.Plain(t)
 	old := strings.Replace(celtest.PlainObject, `"replicas": 3`, `"replicas": 2`, 1)
@@ -149,12 +151,14 @@ func TestTyped(t *testing.T) {
 	for name, body := range map[string]string{
 		"as it is": object,
 		"reordered": strings.NewReplacer(`["b", "a"]`, `["a", "b"]`,
-			`[{"name": "x", "port": 1}, {"name": "y", "port": 2}]`, `[{"name": "y", "port": 2}, {"name": "x", "port": 1}]`,
+			`[{"name": "x", "port": 1}, {"name": "y", "port": 2}]`,
+			`[{"name": "y", "port": 2}, {"name": "x", "port": 1}]`,
 			`"unknown": {"a": [1]}`, `"unknown": {"a": [1.0]}`).Replace(object),
 		"smaller": strings.NewReplacer(`["b", "a"]`, `["b"]`, `{"name": "y", "port": 2}`, `{"name": "y", "port": 3}`,
 			`"replicas": 3`, `"replicas": 2`, `"raw": {"a": [1, 2.0]}`, `"raw": {"a": [1, 2]}`,
 			`, "unknown": {"a": [1]}`, ``).Replace(object),
-		"of wrong types": strings.NewReplacer(`"replicas": 3`, `"replicas": "3"`, `"list": [1, 2, 3]`, `"list": {"a": 1}`,
+		"of wrong types": strings.NewReplacer(`"replicas": 3`, `"replicas": "3"`, `"list": [1, 2, 3]`,
+			`"list": {"a": 1}`,
 			`"labels": {"app": "web",`, `"labels": {"app": null,`, `"when": "2024-01-02T03:04:05Z"`, `"when": "x"`,
 			`"data": "aGVsbG8="`, `"data": "%"`, `"timeout": "90s"`, `"timeout": "x"`, `"name": "web"`, `"name": null`,
 			`"named": [{`, `"named": [1, {`, `"port": 80`, `"port": 1.5`).Replace(object),

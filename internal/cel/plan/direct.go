@@ -9,14 +9,15 @@ import (
 )
 
 // What rules mostly do is to read a string, a number or a truth along a path and to compare it with a literal. That is
-// done here without making a value of what is read. Whatever is not as expected is left to the general way, which starts
-// from the beginning.
+// done here without making a value of what is read. Whatever is not as expected is left to the general way, which
+// starts from the beginning.
 
 // plain is the part as a path to what is seen as kind, or in plain JSON; nil if it is not one.
 // kindInvalid is any kind.
 func (k code) plain(kind value.TypeKind) *chain {
 	c := k.chain
-	if c == nil || !c.direct() || c.test || c.optional || c.typ != nil && c.typ.Kind != kind && kind != value.KindInvalid {
+	if c == nil || !c.direct() || c.test || c.optional || c.typ != nil && c.typ.Kind != kind &&
+		kind != value.KindInvalid {
 		return nil
 	}
 	asked := *c

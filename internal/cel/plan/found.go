@@ -76,15 +76,16 @@ func (f *Machine) know(roots []value.Slot, v *value.Bindings) {
 		if revision := node.Document().Revision(); r.node != node || r.revision != revision {
 			f.paths.epoch++
 			if f.paths.epoch == 0 {
-				f.paths.epoch, f.paths.found = 1, [maxFound]foundPath{} // what was found in an epoch of the same number is long gone
+				// what was found in an epoch of the same number is long gone
+				f.paths.epoch, f.paths.found = 1, [maxFound]foundPath{}
 			}
 			*r = knownRoot{node, revision, f.paths.epoch}
 		}
 	}
 }
 
-// search follows the path of a chain from the root, from the longest beginning of it on that was followed before. It returns
-// the value that it reached and how many names it followed.
+// search follows the path of a chain from the root, from the longest beginning of it on that was followed before. It
+// returns the value that it reached and how many names it followed.
 func (f *Machine) search(c *chain, r *knownRoot) (n document.Node, far int) {
 	n, far = r.node, len(c.path)
 	end := far

@@ -76,8 +76,8 @@ func (f *Machine) hasText(n document.Node, s string) bool {
 	return false
 }
 
-// A scalarSet is a list of literals, all strings, numbers or truths, that is only asked what is in it. Like cel-go's own
-// it finds a number of another type only if the two convert to each other.
+// A scalarSet is a list of literals, all strings, numbers or truths, that is only asked what is in it. Like cel-go's
+// own it finds a number of another type only if the two convert to each other.
 type scalarSet struct {
 	strings []string
 	others  map[ref.Val]bool

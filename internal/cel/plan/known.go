@@ -141,8 +141,8 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 	return code{}, false
 }
 
-// patternUnits is the cost of matching a string with a pattern of so many characters; 0 characters: no more than reading
-// the string.
+// patternUnits is the cost of matching a string with a pattern of so many characters; 0 characters: no more than
+// reading the string.
 func patternUnits(s string, length int64) int64 {
 	if length == 0 {
 		return 0

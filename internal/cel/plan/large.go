@@ -17,8 +17,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// What some functions make is many times as large as what they are given, or as what they cost in Kubernetes. Here what is
-// beyond heldLimit, and would be refused once it is there, is refused before it is made.
+// What some functions make is many times as large as what they are given, or as what they cost in Kubernetes. Here what
+// is beyond heldLimit, and would be refused once it is there, is refused before it is made.
 
 // mostFound is how many matches findAll looks for: one more than may be held.
 const mostFound = value.MadeLimit/RefBytes + 1

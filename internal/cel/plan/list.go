@@ -33,7 +33,8 @@ func (c *nativeCompiler) list(e celast.Expr) code {
 			if optional[i] {
 				switch inner, how := f.unwrap(v); how {
 				case present:
-					v = ErrVal(types.NewErr("cannot initialize optional list element from non-optional value %v", f.Ref(v)))
+					v = ErrVal(types.NewErr("cannot initialize optional list element from non-optional value %v",
+						f.Ref(v)))
 				case none:
 					continue
 				default:
@@ -99,7 +100,8 @@ func (c *nativeCompiler) mapping(e celast.Expr) code {
 			if optional[i] {
 				switch inner, how := f.unwrap(v); how {
 				case present:
-					v = ErrVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v", key, f.Ref(v)))
+					v = ErrVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v", key,
+						f.Ref(v)))
 				case none:
 					delete(entries, key)
 					continue
@@ -150,7 +152,8 @@ func (c *nativeCompiler) structure(e celast.Expr) code {
 			if optional[i] {
 				switch inner, how := f.unwrap(v); how {
 				case present:
-					v = ErrVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v", name, f.Ref(v)))
+					v = ErrVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v", name,
+						f.Ref(v)))
 				case none:
 					delete(members, name)
 					continue
@@ -185,7 +188,8 @@ func makingObject(t *types.Type, names []string, vals []expr, optional []bool) c
 			if optional[i] {
 				switch inner, how := f.unwrap(v); how {
 				case present:
-					v = ErrVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v", names[i], f.Ref(v)))
+					v = ErrVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v",
+						names[i], f.Ref(v)))
 				case none:
 					m.Vals[places[i]] = nil
 					absent = true

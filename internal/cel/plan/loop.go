@@ -45,11 +45,14 @@ func (c *nativeCompiler) loop(e celast.Expr) code {
 			filter, step = step.AsCall().Args()[0], step.AsCall().Args()[1]
 		}
 		switch {
-		case isEmptyList(x.AccuInit()) && isCall(step, operators.Add, 2) && isAccumulator(step.AsCall().Args()[0], accu):
-			if made := step.AsCall().Args()[1]; made.Kind() == celast.ListKind && made.AsList().Size() == 1 && len(made.AsList().OptionalIndices()) == 0 {
+		case isEmptyList(x.AccuInit()) && isCall(step, operators.Add, 2) &&
+			isAccumulator(step.AsCall().Args()[0], accu):
+			if made := step.AsCall().Args()[1]; made.Kind() == celast.ListKind && made.AsList().Size() == 1 &&
+				len(made.AsList().OptionalIndices()) == 0 {
 				return c.transform(x, filter, made.AsList().Elements()[0])
 			}
-		case x.AccuInit().Kind() == celast.MapKind && x.AccuInit().AsMap().Size() == 0 && step.Kind() == celast.CallKind && step.AsCall().FunctionName() == mapInsert:
+		case x.AccuInit().Kind() == celast.MapKind && x.AccuInit().AsMap().Size() == 0 &&
+			step.Kind() == celast.CallKind && step.AsCall().FunctionName() == mapInsert:
 			return c.transformMap(x, filter, step)
 		}
 	}
@@ -80,7 +83,8 @@ func (c *nativeCompiler) begin(x celast.ComprehensionExpr, body func(*macro)) *m
 		if l.array == nil {
 			l.array = over.plain(value.KindUnorderedList)
 		}
-		if c := over.plain(value.KindObject); l.array == nil && c != nil && c.typ.Members == nil && c.typ.Additional != nil {
+		if c := over.plain(value.KindObject); l.array == nil && c != nil && c.typ.Members == nil &&
+			c.typ.Additional != nil {
 			l.array = c
 		}
 	}

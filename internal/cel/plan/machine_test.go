@@ -29,7 +29,8 @@ func TestPlannable(t *testing.T) {
 		`type(object.a) == int`:                            false,
 		`object.a == google.protobuf.NullValue.NULL_VALUE`: false, `google.protobuf.Timestamp{}`: false,
 		`object.all(x, x.matches('a' + '['))`: false,
-		`[1, int('x')]`:                       false, `1 == int('x')`: false, `size(string(1))`: false, `object.a.startsWith(string(1))`: false,
+		`[1, int('x')]`:                       false, `1 == int('x')`: false, `size(string(1))`: false,
+		`object.a.startsWith(string(1))`: false,
 		`string(1).startsWith(object.a)`: false, `int('1') in object`: false, `object[object.a + 1]`: false,
 		`[1].all(x, int('x') == x)`: false,
 		`[int('1')].all(x, true)`:   false, `has(object[1u].a)`: false, `{'a': 1}`: false, `optional.none()`: false,
@@ -96,8 +97,8 @@ func (v *variables) Composited(i int, name string) (plan.Val, bool) {
 	return v.values[i], true
 }
 
-// TestVariablesOfPolicies: an expression reads the variables of its policy by their places, and evaluates each once, within
-// the evaluation that reads it, whose own local variables and lists stay as they are.
+// TestVariablesOfPolicies: an expression reads the variables of its policy by their places, and evaluates each once,
+// within the evaluation that reads it, whose own local variables and lists stay as they are.
 func TestVariablesOfPolicies(t *testing.T) {
 	l := celtest.Plain(t)
 	env, err := l.Extend(celgo.Variable(plan.NameVariables, celgo.DynType))
@@ -139,7 +140,8 @@ func TestVariablesOfPolicies(t *testing.T) {
 		m.Serve(v)
 		for range 2 { // the second evaluation finds what was kept
 			size := plan.FrameSize{Roots: []value.Slot{value.Object}, Native: true, Locals: native.Locals}
-			got, _ := m.Run(size, func(*value.Bindings) {}, func() plan.Val { return m.Scalar(native.Eval(&m.Machine)) })
+			got, _ := m.Run(size, func(*value.Bindings) {},
+				func() plan.Val { return m.Scalar(native.Eval(&m.Machine)) })
 			if got.String() != want {
 				t.Errorf("%s is %v, want %s", expression, got, want)
 			}
@@ -151,8 +153,8 @@ func TestVariablesOfPolicies(t *testing.T) {
 	}
 }
 
-// TestOptionalOldSelf: a rule with optionalOldSelf reads oldSelf as an optional value, which an object that is new does not
-// have. Again goes on to another rule of the same value.
+// TestOptionalOldSelf: a rule with optionalOldSelf reads oldSelf as an optional value, which an object that is new does
+// not have. Again goes on to another rule of the same value.
 func TestOptionalOldSelf(t *testing.T) {
 	env, err := celtest.Plain(t).Extend(celgo.Variable(plan.NameSelf, celgo.DynType), celgo.Variable(plan.NameOldSelf,
 		celgo.OptionalType(celgo.DynType)))
@@ -178,7 +180,8 @@ func TestOptionalOldSelf(t *testing.T) {
 			if old != "" {
 				m.Bindings.Set(value.OldSelf, celtest.Parse(t, old), nil)
 			}
-			size := plan.FrameSize{Roots: []value.Slot{value.Self, value.OldSelf}, Native: true, Locals: x.Native.Locals}
+			size := plan.FrameSize{Roots: []value.Slot{value.Self, value.OldSelf}, Native: true,
+				Locals: x.Native.Locals}
 			m.Begin(&size, true, &m.Bindings, celtest.Limit)
 			for range 2 {
 				out := m.Scalar(x.Native.Eval(&m.Machine))
@@ -209,7 +212,8 @@ func TestLimits(t *testing.T) {
 		times         int
 		want          ref.Val
 	}{
-		{cost, 1 << 40, 3, types.True}, {cost - 1, 1 << 40, 1, types.Int(value.OverLimit)}, {1 << 40, cost, 1, types.True},
+		{cost, 1 << 40, 3, types.True}, {cost - 1, 1 << 40, 1, types.Int(value.OverLimit)},
+		{1 << 40, cost, 1, types.True},
 		{1 << 40, cost - 1, 1, types.Int(value.OverBudget)}, {cost, 3 * cost, 3, types.True},
 		{cost, 3*cost - 1, 3, types.Int(value.OverBudget)},
 	} {
@@ -236,18 +240,20 @@ func TestLimits(t *testing.T) {
 		}()
 		m.End()
 		if got != c.want {
-			t.Errorf("limit %d, budget %d, %d times of %d units: %v, want %v", c.limit, c.budget, c.times, cost, got, c.want)
+			t.Errorf("limit %d, budget %d, %d times of %d units: %v, want %v", c.limit, c.budget, c.times, cost, got,
+				c.want)
 		}
-		if spent := c.budget - m.Arena.Budget(); spent != m.Arena.Spent() || spent > min(c.budget, int64(c.times)*c.limit) {
+		if spent := c.budget - m.Arena.Budget(); spent != m.Arena.Spent() ||
+			spent > min(c.budget, int64(c.times)*c.limit) {
 			t.Errorf("limit %d, budget %d: %d units are taken, %d spent", c.limit, c.budget, spent, m.Arena.Spent())
 		}
 		m.Release()
 	}
 }
 
-// TestOneMachine evaluates many expressions one after another on one machine, natively and by cel-go, while documents are
-// edited, replaced and swapped. Each must return what a new machine returns for the same documents parsed anew, and the
-// machine must give back what the expressions made.
+// TestOneMachine evaluates many expressions one after another on one machine, natively and by cel-go, while documents
+// are edited, replaced and swapped. Each must return what a new machine returns for the same documents parsed anew, and
+// the machine must give back what the expressions made.
 func TestOneMachine(t *testing.T) {
 	l := celtest.Plain(t)
 	random := rand.New(rand.NewPCG(3, 4))
@@ -272,13 +278,15 @@ func TestOneMachine(t *testing.T) {
 			switch g.Pick(5) {
 			case 0: // a member that paths go through
 				at := documents[g.Pick(2)]
-				at.Set(at.Root(), g.Of("a", "b", "c", "s"), []byte(g.Of(`{"a":{"b":7},"c":[1]}`, `[1,2]`, `"a"`, `0`, `null`)))
+				at.Set(at.Root(), g.Of("a", "b", "c", "s"),
+					[]byte(g.Of(`{"a":{"b":7},"c":[1]}`, `[1,2]`, `"a"`, `0`, `null`)))
 			case 1:
 				documents[0] = parse(g.Object())
 			case 2:
 				documents[0], documents[1] = documents[1], documents[0]
 			}
-			expression := fmt.Sprintf("[dyn(%s), dyn(object.?a.?b), dyn(object.?a.?b.?a), dyn(has(object.a.c))]", g.Value(2))
+			expression := fmt.Sprintf("[dyn(%s), dyn(object.?a.?b), dyn(object.?a.?b.?a), dyn(has(object.a.c))]",
+				g.Value(2))
 			x, err := l.Compile(expression)
 			if err != nil || x.Native == nil {
 				continue
@@ -287,19 +295,22 @@ func TestOneMachine(t *testing.T) {
 				b.Set(value.Object, documents[0].Root(), nil)
 				b.Set(value.OldObject, documents[1].Root(), nil)
 			}
-			anew := [2]*document.Document{parse(string(documents[0].AppendTo(nil))), parse(string(documents[1].AppendTo(nil)))}
+			anew := [2]*document.Document{parse(string(documents[0].AppendTo(nil))),
+				parse(string(documents[1].AppendTo(nil)))}
 			bindAnew := func(b *value.Bindings) {
 				b.Set(value.Object, anew[0].Root(), nil)
 				b.Set(value.OldObject, anew[1].Root(), nil)
 			}
 			got, units := x.NativelyOn(m, bind)
 			if want, wantUnits := x.Natively(bindAnew); got != want || units != wantUnits {
-				t.Fatalf("natively: %s\n%s\nafter others %v, %d units\nanew         %v, %d", expression, anew[0].AppendTo(nil),
+				t.Fatalf("natively: %s\n%s\nafter others %v, %d units\nanew         %v, %d", expression,
+					anew[0].AppendTo(nil),
 					got, units, want, wantUnits)
 			}
 			got, units = x.LazilyOn(m, bind)
 			if want, wantUnits := x.Lazily(bindAnew); got != want || units != wantUnits {
-				t.Fatalf("lazily: %s\n%s\nafter others %v, %d units\nanew         %v, %d", expression, anew[0].AppendTo(nil), got,
+				t.Fatalf("lazily: %s\n%s\nafter others %v, %d units\nanew         %v, %d", expression,
+					anew[0].AppendTo(nil), got,
 					units, want, wantUnits)
 			}
 			compared++

@@ -9,7 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/pattern"
 )
 
-// MatchesConstant plans 'matches' with a literal pattern so that it allocates nothing, which cel-go's own optimisation does.
+// MatchesConstant plans 'matches' with a literal pattern so that it allocates nothing, which cel-go's own optimisation
+// does.
 var MatchesConstant = &interpreter.RegexOptimization{
 	Function:   interpreter.MatchesRegexOptimization.Function,
 	RegexIndex: interpreter.MatchesRegexOptimization.RegexIndex,

@@ -11,11 +11,14 @@ import (
 // A Meter finds, in a checked expression, the work that the lazy values do not see, and plans counting steps around it:
 //
 //   - a call whose arguments are all literals, such as lists.range(1000), which counts what it does;
-//   - the step of a loop over a list or map that is not of a document (a literal, a variable's value, lists.range(9), the
+//   - the step of a loop over a list or map that is not of a document (a literal, a variable's value, lists.range(9),
+//     the
 //     result of map), which counts what a round costs at least;
 //   - a list or map that the expression writes out, which counts what Kubernetes counts for making one;
-//   - the arguments of a function whose work is more than what was counted when its arguments were read: because they were
-//     computed, because they were read once and are used in every round of an inner loop, or because the work grows faster
+//   - the arguments of a function whose work is more than what was counted when its arguments were read: because they
+//     were
+//     computed, because they were read once and are used in every round of an inner loop, or because the work grows
+//     faster
 //     than their size (patterns, sets, sorting).
 //
 // Everything else runs as cel-go plans it. Most rules need no such step.
@@ -48,7 +51,8 @@ type origin struct {
 }
 
 func NewMeter(ast *celast.AST) *Meter {
-	m := &Meter{ast: ast, rounds: make(map[int64]int64), fixed: make(map[int64]dues), args: make(map[int64]*argument), calls: make(map[int64]*countedCall), makes: make(map[int64]made)}
+	m := &Meter{ast: ast, rounds: make(map[int64]int64), fixed: make(map[int64]dues), args: make(map[int64]*argument),
+		calls: make(map[int64]*countedCall), makes: make(map[int64]made)}
 	m.walk(ast.Expr())
 	return m
 }
@@ -134,8 +138,8 @@ func (m *Meter) comprehension(c celast.ComprehensionExpr) {
 	m.scope = m.scope[:outer]
 }
 
-// What a round of a loop costs in Kubernetes besides the work of its body: reading the result so far and asking whether to
-// go on.
+// What a round of a loop costs in Kubernetes besides the work of its body: reading the result so far and asking whether
+// to go on.
 const (
 	quantifierUnits = 3
 	otherUnits      = 1
@@ -270,8 +274,8 @@ func (m *Meter) call(e celast.Expr) {
 	m.calls[e.ID()] = call
 }
 
-// ConstantSize is the size of a list or map that is written out in the expression, or of what is converted from a literal.
-// cel-go makes it once, when it plans the expression, and steps around it would keep cel-go from seeing that.
+// ConstantSize is the size of a list or map that is written out in the expression, or of what is converted from a
+// literal. cel-go makes it once, when it plans the expression, and steps around it would keep cel-go from seeing that.
 func ConstantSize(e celast.Expr) (int64, bool) {
 	switch e.Kind() {
 	case celast.LiteralKind:
@@ -321,7 +325,8 @@ func (m *Meter) accumulates(args []celast.Expr) bool {
 // small reports whether all values of the expression's type have about the same size.
 func (m *Meter) small(e celast.Expr) bool {
 	switch m.ast.GetType(e.ID()).Kind() {
-	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.NullTypeKind, types.DurationKind, types.TimestampKind, types.TypeKind:
+	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.NullTypeKind, types.DurationKind,
+		types.TimestampKind, types.TypeKind:
 		return true
 	}
 	return false

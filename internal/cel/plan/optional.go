@@ -6,8 +6,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// PlanAlternative plans 'or' and 'orValue' of optional values, whose second operand is evaluated only when the first has
-// no value. cel-go does the same, in an option of its programs that cannot be had without its cost tracking.
+// PlanAlternative plans 'or' and 'orValue' of optional values, whose second operand is evaluated only when the first
+// has no value. cel-go does the same, in an option of its programs that cannot be had without its cost tracking.
 func PlanAlternative(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok || len(call.Args()) != 2 {

@@ -6,8 +6,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// paths finds the members of variables that cel-go would follow name by name, such as object.spec.replicas, and plans steps
-// that follow them natively.
+// paths finds the members of variables that cel-go would follow name by name, such as object.spec.replicas, and plans
+// steps that follow them natively.
 type paths struct {
 	compiler *nativeCompiler
 	hidden   []string // local variables

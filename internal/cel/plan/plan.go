@@ -48,7 +48,8 @@ type code struct {
 	lit   *Val                         // set if it is a literal
 }
 
-// nativeCompiler compiles a checked expression. What it does not know it refuses: then cel-go runs the whole expression.
+// nativeCompiler compiles a checked expression. What it does not know it refuses: then cel-go runs the whole
+// expression.
 type nativeCompiler struct {
 	env       *Language
 	ast       *celast.AST

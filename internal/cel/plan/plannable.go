@@ -7,9 +7,9 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// IsPlannable reports whether cel-go surely makes a plan of a checked expression, so that it need not be asked: what the
-// expression consists of is among what cel-go refuses in no case. It refuses patterns that do not compile, conversions of
-// literals that fail, and indexes of some types.
+// IsPlannable reports whether cel-go surely makes a plan of a checked expression, so that it need not be asked: what
+// the expression consists of is among what cel-go refuses in no case. It refuses patterns that do not compile,
+// conversions of literals that fail, and indexes of some types.
 func IsPlannable(ast *celast.AST) bool {
 	p := plannable{ast}
 	return p.is(ast.Expr())
@@ -32,7 +32,8 @@ func (p plannable) is(e celast.Expr) bool {
 		return len(e.AsList().OptionalIndices()) == 0 && p.are(e.AsList().Elements())
 	case celast.ComprehensionKind:
 		c := e.AsComprehension()
-		return p.is(c.IterRange()) && p.is(c.AccuInit()) && p.is(c.LoopCondition()) && p.is(c.LoopStep()) && p.is(c.Result())
+		return p.is(c.IterRange()) && p.is(c.AccuInit()) && p.is(c.LoopCondition()) && p.is(c.LoopStep()) &&
+			p.is(c.Result())
 	case celast.CallKind:
 		return p.isCall(e.AsCall())
 	}
@@ -56,9 +57,12 @@ func (p plannable) isVariable(e celast.Expr) bool {
 
 func (p plannable) isCall(call celast.CallExpr) bool {
 	switch call.FunctionName() {
-	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.NotStrictlyFalse, operators.Conditional,
-		operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
-		operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo, operators.Negate, operators.In,
+	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.NotStrictlyFalse,
+		operators.Conditional,
+		operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater,
+		operators.GreaterEquals,
+		operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo, operators.Negate,
+		operators.In,
 		overloads.Size, overloads.StartsWith, overloads.EndsWith, overloads.Contains:
 	case operators.Index:
 		switch at := call.Args()[1]; at.Kind() {

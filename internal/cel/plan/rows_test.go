@@ -25,8 +25,8 @@ func expressionsIn(t *testing.T, file string) (all []string) {
 	return all
 }
 
-// TestOperators compares the expressions of testdata/operators.txt on all pairs of many values, as object.a and object.b.
-// Behind each are the units of all pairs together: natively, and by cel-go.
+// TestOperators compares the expressions of testdata/operators.txt on all pairs of many values, as object.a and
+// object.b. Behind each are the units of all pairs together: natively, and by cel-go.
 func TestOperators(t *testing.T) {
 	l := celtest.Plain(t)
 	texts := []string{
@@ -65,12 +65,13 @@ func large() string {
 	word := strings.Repeat("ab, é", 200)
 	list := strings.TrimSuffix(strings.Repeat(`"x1","y22",`, 100), ",")
 	numbers := strings.TrimSuffix(strings.Repeat("3,1,2,", 60), ",")
-	return fmt.Sprintf(`{"s":%q,"l":[%s],"n":[%s],"m":{"a":[%s],"b":%q},"i":3,"big":%q,`, word, list, numbers, numbers, word,
+	return fmt.Sprintf(`{"s":%q,"l":[%s],"n":[%s],"m":{"a":[%s],"b":%q},"i":3,"big":%q,`, word, list, numbers, numbers,
+		word,
 		strings.Repeat("a", 700_000)) + `"o":[{"k":2,"v":"b"},{"k":1,"v":"a"}]}`
 }
 
-// TestLarge compares the expressions of testdata/large.txt, whose arguments are large. Behind each are the units and the
-// memory that it costs, with its value or failure: natively, and by cel-go.
+// TestLarge compares the expressions of testdata/large.txt, whose arguments are large. Behind each are the units and
+// the memory that it costs, with its value or failure: natively, and by cel-go.
 func TestLarge(t *testing.T) {
 	l := celtest.Plain(t)
 	in := plainInput(t, large(), `{"s":"b"}`)

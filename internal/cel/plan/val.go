@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// A Val is a value as native plans compute with it. It is made to travel in registers: a string, a number or a place in a
-// document costs no memory. What native plans do not know themselves is cel-go's own value.
+// A Val is a value as native plans compute with it. It is made to travel in registers: a string, a number or a place in
+// a document costs no memory. What native plans do not know themselves is cel-go's own value.
 type Val struct {
 	head
 	num  uint64         // of valBool, valInt, valUint and, as bits, valDouble; the length of a valString

@@ -96,7 +96,8 @@ func (a *Allowance) Charge(units int64) {
 
 func (a *Allowance) look() {
 	if a.left < 0 {
-		// What exceeds the limit is refused before it is done, and is no cost. The budget loses what was allowed, at most.
+		// What exceeds the limit is refused before it is done, and is no cost. The budget loses what was allowed, at
+		// most.
 		a.left = 0
 		if a.shared {
 			panic(Stop(OverBudget))

@@ -11,7 +11,8 @@ import (
 // allowed, at most, and every count stays in its bounds.
 func TestChargesTakeWhatWasAllowed(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 43))
-	costs := []int64{0, 1, 99, 100, 1000, 999_999, 1_000_000, 1_000_001, math.MaxInt32, math.MaxInt64 - 1, math.MaxInt64}
+	costs := []int64{0, 1, 99, 100, 1000, 999_999, 1_000_000, 1_000_001, math.MaxInt32, math.MaxInt64 - 1,
+		math.MaxInt64}
 	for range 2000 {
 		var a Allowance
 		budget := random.Int64N(5_000_000)

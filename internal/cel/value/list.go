@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// List is an array of a document as a CEL list. Without a type it behaves as cel-go's list of a decoded array does, with
-// one as Kubernetes' unstructuredList does.
+// List is an array of a document as a CEL list. Without a type it behaves as cel-go's list of a decoded array does,
+// with one as Kubernetes' unstructuredList does.
 type List struct {
 	Arena *Arena
 	Node  document.Node
@@ -216,8 +216,8 @@ func (l *List) values() []ref.Val {
 // and map.
 func (l *List) unordered() bool { return l.Typ != nil && l.Typ.Kind == KindUnorderedList }
 
-// kubernetes is the list as Kubernetes' own value. How sets and lists that are maps are compared and added is too much to
-// do twice, and too seldom asked for.
+// kubernetes is the list as Kubernetes' own value. How sets and lists that are maps are compared and added is too much
+// to do twice, and too seldom asked for.
 func (l *List) kubernetes() ref.Val {
 	return common.UnstructuredToVal(l.Value(), l.Typ.kubernetes())
 }

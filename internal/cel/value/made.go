@@ -15,8 +15,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
-// MadeTypes resolves the types of patches as Kubernetes does without a schema: Object, Object.spec and so on with fields
-// of any name, and JSONPatch. Kubernetes' own objects cannot be written as JSON without decoding all that is in them.
+// MadeTypes resolves the types of patches as Kubernetes does without a schema: Object, Object.spec and so on with
+// fields of any name, and JSONPatch. Kubernetes' own objects cannot be written as JSON without decoding all that is in
+// them.
 type MadeTypes struct{}
 
 // Resolve implements common.TypeResolver.
@@ -131,8 +132,8 @@ func (m *Made) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("unable to convert to %v", t)
 }
 
-// checkNames holds the names of the types of the objects in a value that goes into a patch to the names of the fields that
-// they are in: an Object.spec.wrong may not be the value of spec.selector.
+// checkNames holds the names of the types of the objects in a value that goes into a patch to the names of the fields
+// that they are in: an Object.spec.wrong may not be the value of spec.selector.
 func checkNames(v ref.Val) error {
 	var c nameCheck
 	if m, ok := v.(*Made); ok {

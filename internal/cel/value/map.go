@@ -96,7 +96,8 @@ func (o *Map) Contains(key ref.Val) ref.Val {
 // Size implements traits.Sizer.
 func (o *Map) Size() ref.Val { return types.Int(o.Node.Len()) }
 
-// IsZeroValue implements traits.Zeroer. Kubernetes' typed values do not implement it, so that no value of theirs is a zero value.
+// IsZeroValue implements traits.Zeroer. Kubernetes' typed values do not implement it, so that no value of theirs is a
+// zero value.
 func (o *Map) IsZeroValue() bool { return o.Typ == nil && o.Node.Len() == 0 }
 
 // Iterator implements traits.Iterable: it goes through the keys in document order.
@@ -175,8 +176,8 @@ func (o *Map) equalTyped(m traits.Mapper) ref.Val {
 			}
 			continue
 		}
-		// A member that the schema does not name is compared as it is; one that only this object has makes no difference,
-		// as in Kubernetes.
+		// A member that the schema does not name is compared as it is; one that only this object has makes no
+		// difference, as in Kubernetes.
 		p, ok := m.(*Map)
 		if !ok {
 			return types.MaybeNoSuchOverloadErr(m.(ref.Val))

@@ -8,8 +8,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// A Slab hands out values of one type from a chunk of memory. A full chunk is left to the garbage collector and a larger
-// one takes its place, so that a slab never holds more than what is in use plus one chunk.
+// A Slab hands out values of one type from a chunk of memory. A full chunk is left to the garbage collector and a
+// larger one takes its place, so that a slab never holds more than what is in use plus one chunk.
 type Slab[T any] struct {
 	chunk []T
 	next  int
@@ -87,8 +87,8 @@ func Joined(tab, data unsafe.Pointer) (v ref.Val) {
 	return v
 }
 
-// box makes a ref.Val of *p without the copy that the compiler's own conversion of a value that is no pointer allocates.
-// like is any ref.Val that holds a value of type T; *p must not change while the result is in use.
+// box makes a ref.Val of *p without the copy that the compiler's own conversion of a value that is no pointer
+// allocates. like is any ref.Val that holds a value of type T; *p must not change while the result is in use.
 func box[T any](like ref.Val, p *T) ref.Val {
 	(*shape)(unsafe.Pointer(&like)).data = unsafe.Pointer(p)
 	return like

@@ -1,7 +1,7 @@
 package value
 
-// Libraries print a value in the errors of functions that do not take it. It is shown by its type alone: by its fields it
-// would show addresses.
+// Libraries print a value in the errors of functions that do not take it. It is shown by its type alone: by its fields
+// it would show addresses.
 
 // String implements fmt.Stringer.
 func (o *Map) String() string { return o.Type().TypeName() }

@@ -33,7 +33,8 @@ func arena(t testing.TB) *value.Arena {
 // shown is a value as tests compare it: what is done with an error ends with it.
 func shown(v ref.Val) string {
 	if err, ok := v.(*types.Err); ok {
-		what, _, isKey := strings.Cut(err.Error(), "no such key: ") // which may be a map, whose members are in any order
+		// which may be a map, whose members are in any order
+		what, _, isKey := strings.Cut(err.Error(), "no such key: ")
 		if what, _, isTyped := strings.Cut(err.Error(), "invalid data"); isTyped {
 			return "error: " + what + "invalid data" // with a type of Go in Kubernetes
 		}
@@ -90,7 +91,8 @@ func do(v, other ref.Val) (lines []string) {
 		say("get", func() string { return shown(m.Get(other)) })
 	} else if i, ok := v.(traits.Indexer); ok {
 		say("get", func() string { return shown(i.Get(other)) })
-		for _, at := range []ref.Val{types.Int(0), types.Int(2), types.Int(1), types.Int(0), types.Int(-1), types.Int(9),
+		for _, at := range []ref.Val{types.Int(0), types.Int(2), types.Int(1), types.Int(0), types.Int(-1),
+			types.Int(9),
 			types.Double(1), types.Uint(1)} {
 			say("index "+shown(at), func() string { return shown(i.Get(at)) })
 		}
@@ -99,7 +101,8 @@ func do(v, other ref.Val) (lines []string) {
 		say("items", func() string {
 			var all []string
 			for i := it.Iterator(); i.HasNext() == types.True; {
-				if item := i.Next(); item != nil { // Kubernetes has nil in the place of a member that the schema does not name
+				if item := i.Next(); item != nil {
+					// Kubernetes has nil in the place of a member that the schema does not name
 					all = append(all, shown(item))
 				}
 			}
@@ -249,7 +252,8 @@ func TestNames(t *testing.T) {
 	s := celtest.Structural(t,
 		"{type: object, properties: {if: {type: integer}, a-b: {type: integer}, x__y: {type: integer}, c: {type: integer}}}")
 	typ := value.NewType(s, false)
-	for name, want := range map[string]string{"__if__": "if", "a__dash__b": "a-b", "x__underscores__y": "x__y", "c": "c",
+	for name, want := range map[string]string{"__if__": "if", "a__dash__b": "a-b", "x__underscores__y": "x__y",
+		"c": "c",
 		"d": "d"} {
 		if got, ok := typ.Unescape(name); got != want || !ok {
 			t.Errorf("%s is %q, %v, want %q", name, got, ok, want)
@@ -259,7 +263,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	for name, want := range map[string]bool{"a__b": true, "__": true, "_a_": false, "": false, "_": false, "a_": false} {
+	for name, want := range map[string]bool{"a__b": true, "__": true, "_a_": false, "": false, "_": false,
+		"a_": false} {
 		if got := value.MayBeEscaped(name); got != want {
 			t.Errorf("%q may be escaped: %v", name, got)
 		}
@@ -267,7 +272,8 @@ func TestNames(t *testing.T) {
 	for schema, kinds := range map[string]string{
 		"{type: object}": "object", "{type: array, items: {type: integer}}": "array", "{type: string}": "string",
 		"{type: boolean}": "bool", "{type: integer}": "", "{type: string, format: date}": "",
-		"{type: array, x-kubernetes-list-type: set, items: {type: string}}": "array", "": "object array string bool null",
+		"{type: array, x-kubernetes-list-type: set, items: {type: string}}": "array",
+		"": "object array string bool null",
 	} {
 		var of *value.Type
 		if schema != "" {
@@ -295,12 +301,14 @@ func TestNames(t *testing.T) {
 	if _, found := a.Value(celtest.Parse(t, `{"__x":1}`), typ).(*value.Map).Find(types.String("__x")); found {
 		t.Error("a member with a name that no expression can write is found")
 	}
-	if !value.IsObject(celtest.Parse(t, "{}"), typ) || value.IsObject(celtest.Parse(t, "[]"), typ) || !value.IsObject(celtest.Parse(t, "{}"), nil) ||
+	if !value.IsObject(celtest.Parse(t, "{}"), typ) || value.IsObject(celtest.Parse(t, "[]"), typ) ||
+		!value.IsObject(celtest.Parse(t, "{}"), nil) ||
 		value.IsObject(celtest.Parse(t, "{}"), value.NewType(celtest.Structural(t, "{type: string}"), false)) {
 		t.Error("what is an object")
 	}
 	r := a.NewRecord(1, nil).(fmt.Stringer)
-	if r.String() != "map" || full.String() != "map" || a.Value(celtest.Parse(t, "[1]"), nil).(*value.List).String() != "list" {
+	if r.String() != "map" || full.String() != "map" ||
+		a.Value(celtest.Parse(t, "[1]"), nil).(*value.List).String() != "list" {
 		t.Error("a value is shown by more than its type")
 	}
 	root := value.NewType(celtest.Structural(t, "{type: object}"), true)
@@ -349,7 +357,8 @@ func TestDocuments(t *testing.T) {
 		if _, err := ours.ConvertToNative(reflect.TypeFor[[]any]()); err != nil {
 			t.Error(err)
 		}
-		if l := a.Value(celtest.Parse(t, "["+strings.Join(texts, ",")+"]"), nil).(*value.List); l.IsZeroValue() != (len(texts) == 0) {
+		if l := a.Value(celtest.Parse(t, "["+strings.Join(texts, ",")+"]"),
+			nil).(*value.List); l.IsZeroValue() != (len(texts) == 0) {
 			t.Errorf("%v is a zero value: %v", texts, l.IsZeroValue())
 		}
 		n := 0
@@ -423,7 +432,8 @@ func TestRecords(t *testing.T) {
 		a, b ref.Val
 		want ref.Val
 	}{{one, plain, types.True}, {one, one, types.True}, {one, two, types.False}, {two, plain, types.False},
-		{one, r, types.False}, {one, types.DefaultTypeAdapter.NativeToValue(map[string]string{"b": "x"}), types.False}} {
+		{one, r, types.False}, {one, types.DefaultTypeAdapter.NativeToValue(map[string]string{"b": "x"}),
+			types.False}} {
 		if got := c.a.Equal(c.b); got != c.want {
 			t.Errorf("%s equals %s: %v", shown(c.a), shown(c.b), got)
 		}
@@ -464,8 +474,10 @@ func TestJSON(t *testing.T) {
 		{"Object{b: 1, a: object.l}", `{"a":["x",2],"b":1}`, `{"a":["x",2],"b":1}`}, {"Object{}", "{}", "{}"},
 		{"Object{a: object.n}", "!.a: must not be null", "!.a: must not be null"},
 		{"Object{a: object.a}", "!.a.b[1]: must not be null", "!.a.b[1]: must not be null"},
-		{"Object{a: [dyn(1), dyn('b'), dyn(true), dyn(1.5), object.d, object.l]}", `{"a":[1,"b",true,1.5,{"x":1},["x",2]]}`,
-			`{"a":[1,"b",true,1.5,{"x":1},["x",2]]}`}, {"Object{a: {'x': dyn(1), 'w': object.s}}", `{"a":{"w":"a\"b","x":1}}`,
+		{"Object{a: [dyn(1), dyn('b'), dyn(true), dyn(1.5), object.d, object.l]}",
+			`{"a":[1,"b",true,1.5,{"x":1},["x",2]]}`,
+			`{"a":[1,"b",true,1.5,{"x":1},["x",2]]}`},
+		{"Object{a: {'x': dyn(1), 'w': object.s}}", `{"a":{"w":"a\"b","x":1}}`,
 			`{"a":{"w":"a\"b","x":1}}`},
 		{"Object{a: [null]}", "!.a[0]: must not be null", "!.a[0]: must not be null"},
 		{"Object{a: {'b': null}}", "!.a.b: must not be null", "!.a.b: must not be null"},
@@ -479,7 +491,8 @@ func TestJSON(t *testing.T) {
 		{"Object{a: b'abc'}", `{"a":"YWJj"}`, "!.a: must not be of type bytes"},
 		{"Object{a: duration('1s')}", "!.a: must not be of type google.protobuf.Duration",
 			"!.a: must not be of type google.protobuf.Duration"},
-		{"Object{a: int}", `{"a":"int"}`, `{"a":"int"}`}, {"Object{a: Object.a{b: 1}}", `{"a":{"b":1}}`, `{"a":{"b":1}}`},
+		{"Object{a: int}", `{"a":"int"}`, `{"a":"int"}`},
+		{"Object{a: Object.a{b: 1}}", `{"a":{"b":1}}`, `{"a":{"b":1}}`},
 		{"Object{a: [Object.a{b: 1}]}", `{"a":[{"b":1}]}`, `{"a":[{"b":1}]}`},
 		{"Object{a: object.?l}", `{"a":["x",2]}`, `{"a":["x",2]}`},
 		{"Object{a: object.?none}", `{"a":null}`, `{"a":null}`},
@@ -581,7 +594,8 @@ func TestMade(t *testing.T) {
 	if a.IsZeroValue() || !made("Object", nil).IsZeroValue() {
 		t.Error("which object is a zero value")
 	}
-	if got := a.ConvertToType(types.TypeType); shown(got) != "type(type)" || a.ConvertToType(a.Type()) != a || !types.IsError(a.ConvertToType(types.IntType)) {
+	if got := a.ConvertToType(types.TypeType); shown(got) != "type(type)" || a.ConvertToType(a.Type()) != a ||
+		!types.IsError(a.ConvertToType(types.IntType)) {
 		t.Errorf("converts to %v", got)
 	}
 	if _, err := a.ConvertToNative(reflect.TypeFor[string]()); err == nil {
@@ -589,7 +603,8 @@ func TestMade(t *testing.T) {
 	}
 	field, _ := typ("Object").Field("a")
 	none, _ := typ("Object").Field("none")
-	if got, err := field.GetFrom(a); err != nil || got != types.String("x") || !field.IsSet(a) || none.IsSet(a) || field.IsSet(1) {
+	if got, err := field.GetFrom(a); err != nil || got != types.String("x") || !field.IsSet(a) || none.IsSet(a) ||
+		field.IsSet(1) {
 		t.Errorf("the field is %v, %v", got, err)
 	}
 	if got, err := none.GetFrom(a); got != nil || err != nil {
@@ -672,7 +687,8 @@ func TestAllowance(t *testing.T) {
 		}, nil},
 		"too late": {func(a *value.Arena) { a.SetDeadline(time.Now().Add(-time.Second)); a.Allow(1000); a.Charge(101) },
 			value.Stop(value.Cancelled)},
-		"in time": {func(a *value.Arena) { a.SetDeadline(time.Now().Add(time.Hour)); a.Allow(1000); a.Charge(101) }, nil},
+		"in time": {func(a *value.Arena) { a.SetDeadline(time.Now().Add(time.Hour)); a.Allow(1000); a.Charge(101) },
+			nil},
 		"shared": {func(a *value.Arena) {
 			restore := a.Share(10)
 			a.Allow(100)
@@ -750,7 +766,8 @@ func TestAllowance(t *testing.T) {
 		}, nil, 0, 0},
 		"text": {&memory{left: step}, func(a *value.Arena) { a.MadeText(value.ShortText + 1); a.MadeText(free) },
 			nil, 0, 1},
-		"text and values": {&memory{left: step}, func(a *value.Arena) { a.Take(free - 1000); a.MadeText(1001) }, nil, 0, 1},
+		"text and values": {&memory{left: step}, func(a *value.Arena) { a.Take(free - 1000); a.MadeText(1001) }, nil, 0,
+			1},
 		"counted text": {&memory{left: step}, func(a *value.Arena) {
 			a.CountText(types.String(strings.Repeat("a",
 				free+1)))
@@ -770,7 +787,8 @@ func TestAllowance(t *testing.T) {
 		"light": {&memory{left: 4 << 20, refusesWork: true}, func(a *value.Arena) { a.Take(2 << 20) }, nil,
 			4<<20 - 32*step, 1},
 		"work": {&memory{refusesWork: true},
-			func(a *value.Arena) { a.Allow(1 << 30); a.Charge(100_001); a.Charge(101) }, value.Stop(value.Refused), 0, 0},
+			func(a *value.Arena) { a.Allow(1 << 30); a.Charge(100_001); a.Charge(101) }, value.Stop(value.Refused), 0,
+			0},
 		"less work": {&memory{refusesWork: true},
 			func(a *value.Arena) { a.Allow(1 << 30); a.Charge(99_000); a.Charge(101) }, nil, 0, 0},
 	} {

@@ -134,7 +134,8 @@ func (s *Server) Fail(isDown bool, absent ...string) {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	isAway := s.down || slices.ContainsFunc(s.absent, func(end string) bool { return strings.HasSuffix(r.URL.Path, end) })
+	isAway := s.down || slices.ContainsFunc(s.absent,
+		func(end string) bool { return strings.HasSuffix(r.URL.Path, end) })
 	isDown := s.down
 	if r.Method != http.MethodGet {
 		s.writes = append(s.writes, r.Method+" "+r.URL.Path)
@@ -171,7 +172,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) {
 			items = append(items, o)
 		}
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}, "items": items})
+	_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)},
+		"items": items})
 }
 
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {

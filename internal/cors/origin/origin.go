@@ -172,8 +172,8 @@ func ParsePattern(text string) (Pattern, bool) {
 	return p, ok
 }
 
-// ParseWidePattern reads a pattern as Gateway API has it: in any case, with the port that the scheme has anyway or without it,
-// and https://* for every host.
+// ParseWidePattern reads a pattern as Gateway API has it: in any case, with the port that the scheme has anyway or
+// without it, and https://* for every host.
 func ParseWidePattern(text string) (Pattern, bool) {
 	scheme, authority, found := strings.Cut(strings.ToLower(text), "://")
 	if !found {

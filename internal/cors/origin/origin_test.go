@@ -29,14 +29,22 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "null", "*", "https", "https:", "https://", "//a.example", "a.example", "https:a.example", "https:/a.example", "https:///a.example",
-		"HTTPS://a.example", "https://A.example", "1https://a", "ht tps://a", "https://a.example/", "https://a.example?", "https://a.example#",
-		"https://u@a.example", "https://u:p@a.example", "https://a.example:", "https://a.example:443", "http://a.example:80", "https://a.example:0443",
-		"https://a.example:0", "https://a.example:65536", "https://a.example:+1", "https://a.example:1:2", "https://.example", "https://a..example",
-		"https://a.example..", "https://.", "https://*.example", "https://a%2e.example", "https://bücher.example", "https://a.example\t", " https://a.example",
-		"https://1.2.3", "https://1.2.3.4.", "https://127.1", "https://0x7f.1", "https://01.2.3.4", "https://256.1.1.1", "https://a.0x1", "https://[::1",
-		"https://[::1]a", "https://[0:0:0:0:0:0:0:1]", "https://[::FFFF:1:2]", "https://[::ffff:192.0.2.1]", "https://[fe80::1%eth0]", "https://[127.0.0.1]",
-		"https://[]", "https://::1", "https://" + strings.Repeat("a", 64) + ".example", "https://" + strings.Repeat("a.", 127) + "example",
+		"", "null", "*", "https", "https:", "https://", "//a.example", "a.example", "https:a.example",
+		"https:/a.example", "https:///a.example",
+		"HTTPS://a.example", "https://A.example", "1https://a", "ht tps://a", "https://a.example/",
+		"https://a.example?", "https://a.example#",
+		"https://u@a.example", "https://u:p@a.example", "https://a.example:", "https://a.example:443",
+		"http://a.example:80", "https://a.example:0443",
+		"https://a.example:0", "https://a.example:65536", "https://a.example:+1", "https://a.example:1:2",
+		"https://.example", "https://a..example",
+		"https://a.example..", "https://.", "https://*.example", "https://a%2e.example", "https://bücher.example",
+		"https://a.example\t", " https://a.example",
+		"https://1.2.3", "https://1.2.3.4.", "https://127.1", "https://0x7f.1", "https://01.2.3.4", "https://256.1.1.1",
+		"https://a.0x1", "https://[::1",
+		"https://[::1]a", "https://[0:0:0:0:0:0:0:1]", "https://[::FFFF:1:2]", "https://[::ffff:192.0.2.1]",
+		"https://[fe80::1%eth0]", "https://[127.0.0.1]",
+		"https://[]", "https://::1", "https://" + strings.Repeat("a", 64) + ".example",
+		"https://" + strings.Repeat("a.", 127) + "example",
 	} {
 		if got, ok := Parse(text); ok {
 			t.Errorf("%q is read as %+v", text, got)
@@ -48,12 +56,16 @@ func TestParse(t *testing.T) {
 func TestMatches(t *testing.T) {
 	hosts := map[string]bool{
 		"https://shop.example.net": true, "https://a.b.example.net": true, "https://a_b.example.net": true,
-		"https://example.net": false, "https://.example.net": false, "https://evilexample.net": false, "http://shop.example.net": false,
-		"https://shop.example.net:8443": false, "https://shop.example.net.": false, "https://shop.example.net.evil.com": false,
-		"https://SHOP.example.net": false, "https://evil.com/.example.net": false, "https://evil.com:1.example.net": false, "https://evil.com@a.example.net": false,
+		"https://example.net": false, "https://.example.net": false, "https://evilexample.net": false,
+		"http://shop.example.net":       false,
+		"https://shop.example.net:8443": false, "https://shop.example.net.": false,
+		"https://shop.example.net.evil.com": false,
+		"https://SHOP.example.net":          false, "https://evil.com/.example.net": false,
+		"https://evil.com:1.example.net": false, "https://evil.com@a.example.net": false,
 	}
 	// Between the host of a stranger and the suffix, whatever some reader of URLs ends a host at.
-	for _, end := range []string{"#", "?", `\`, "`", "^", "|", "<", ">", " ", "[", "]", "%23", "%2f", "%00", "/", ":", "@", ";", ",", "'", `"`, "{", "}", "(", "*", "!", "$", "&", "=", "~", "+", "\t", "é", "。"} {
+	for _, end := range []string{"#", "?", `\`, "`", "^", "|", "<", ">", " ", "[", "]", "%23", "%2f", "%00", "/", ":",
+		"@", ";", ",", "'", `"`, "{", "}", "(", "*", "!", "$", "&", "=", "~", "+", "\t", "é", "。"} {
 		hosts["https://evil.com"+end+".example.net"] = false
 		hosts["https://evil.com"+end+"a.example.net"] = false
 	}
@@ -67,7 +79,8 @@ func TestMatches(t *testing.T) {
 			t.Errorf("%q: matches %t, want %t", text, got, want)
 		}
 	}
-	if p, ok := ParsePattern("http://*.example.net:8080"); !ok || !p.Matches(Origin{"http", "a.example.net", 8080}) || p.Matches(Origin{"http", "a.example.net", 0}) {
+	if p, ok := ParsePattern("http://*.example.net:8080"); !ok || !p.Matches(Origin{"http", "a.example.net", 8080}) ||
+		p.Matches(Origin{"http", "a.example.net", 0}) {
 		t.Error("a pattern with a port")
 	}
 }
@@ -99,7 +112,8 @@ func judge(text string) (Origin, bool) {
 		again = u.Scheme + "://" + a.String()
 	} else if name := strings.TrimSuffix(o.Host, "."); !wholeLabels.MatchString(name) || len(name) > 253 {
 		return Origin{}, false
-	} else if last := name[strings.LastIndex(name, ".")+1:]; regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`).MatchString(last) {
+	} else if last := name[strings.LastIndex(name, ".")+1:]; regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`).MatchString(
+		last) {
 		return Origin{}, false // an address that is not one of four bytes
 	}
 	if u.Port() != "" {
@@ -118,9 +132,12 @@ func judge(text string) (Origin, bool) {
 // same again.
 func FuzzOrigin(f *testing.F) {
 	for _, seed := range [][2]string{
-		{"https://shop.example.com", "https://*.example.com"}, {"https://evil.com#.example.net", "https://*.example.net"}, {"http://[::1]:3000", "http://[::1]:3000"},
-		{"https://a.1.2.3.4", "https://*.1.2.3.4"}, {"http://127.0.0.1:80", "http://127.0.0.1"}, {"https://a`.example.net", "https://*.example.net"},
-		{"https://a.example.net:443", "https://*.example.net:443"}, {"x+y.z-1://a.b.", "x+y.z-1://*.b."}, {"http://[::ffff:1.2.3.4]", "http://[::ffff:102:304]"},
+		{"https://shop.example.com", "https://*.example.com"},
+		{"https://evil.com#.example.net", "https://*.example.net"}, {"http://[::1]:3000", "http://[::1]:3000"},
+		{"https://a.1.2.3.4", "https://*.1.2.3.4"}, {"http://127.0.0.1:80", "http://127.0.0.1"},
+		{"https://a`.example.net", "https://*.example.net"},
+		{"https://a.example.net:443", "https://*.example.net:443"}, {"x+y.z-1://a.b.", "x+y.z-1://*.b."},
+		{"http://[::ffff:1.2.3.4]", "http://[::ffff:102:304]"},
 	} {
 		f.Add(seed[0], seed[1])
 	}

@@ -35,8 +35,9 @@ type Pair struct {
 func NewAuthority(t testing.TB, name string) *Authority {
 	t.Helper()
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	pair, key := sign(t, template, nil, nil)
 	return &Authority{Cert: pair.Leaf, PEM: pair.Cert, key: key}

@@ -36,7 +36,8 @@ const SmallReply = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent
 func NewRecorder(t testing.TB) *Recorder {
 	t.Helper()
 	ln := ListenBackend(t)
-	r := &Recorder{Listener: ln, scheme: BackendScheme(t), Reply: func(int, string, string) (string, bool) { return SmallReply, true }}
+	r := &Recorder{Listener: ln, scheme: BackendScheme(t),
+		Reply: func(int, string, string) (string, bool) { return SmallReply, true }}
 	go func() {
 		for {
 			nc, err := ln.Accept()

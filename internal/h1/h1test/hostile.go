@@ -135,9 +135,12 @@ func refusedHeads() []HostileCase {
 		get("GET with a body", 400, "GET /v2/orders HTTP/1.1", "Host: gw", "Content-Length: 7"),
 		get("GET with a chunked body", 400, "GET /v2/orders HTTP/1.1", "Host: gw", "Transfer-Encoding: chunked"),
 		get("HEAD with a body", 400, "HEAD /v2/orders HTTP/1.1", "Host: gw", "Content-Length: 7"),
-		get("Transfer-Encoding on HTTP/1.0", 400, "POST /v2/orders HTTP/1.0", "Host: gw", "Content-Type: application/json", "Transfer-Encoding: chunked"),
-		{name: "bare LF after a header", Send: "GET /v2/orders HTTP/1.1\r\nHost: gw\nX-A: 1\r\n\r\n", codes: []int{400}, closes: true},
-		{name: "bare LF after the request line", Send: "GET /v2/orders HTTP/1.1\nHost: gw\r\n\r\n", codes: []int{400}, closes: true},
+		get("Transfer-Encoding on HTTP/1.0", 400, "POST /v2/orders HTTP/1.0", "Host: gw",
+			"Content-Type: application/json", "Transfer-Encoding: chunked"),
+		{name: "bare LF after a header", Send: "GET /v2/orders HTTP/1.1\r\nHost: gw\nX-A: 1\r\n\r\n", codes: []int{400},
+			closes: true},
+		{name: "bare LF after the request line", Send: "GET /v2/orders HTTP/1.1\nHost: gw\r\n\r\n", codes: []int{400},
+			closes: true},
 		{name: "bare LFs alone", Send: "GET /v2/orders HTTP/1.1\nHost: gw\n\n", codes: []int{400}, closes: true},
 		{name: "bare LF as the empty line", Send: "GET /v2/orders HTTP/1.1\r\nHost: gw\r\n\nGET /v2/smuggled HTTP/1.1\r\nHost: gw\r\n\r\n", codes: []int{400}, closes: true},
 		{name: "CR CR LF", Send: "GET /v2/orders HTTP/1.1\r\nHost: gw\r\r\n\r\n", codes: []int{400}, closes: true},
@@ -149,8 +152,9 @@ func refusedHeads() []HostileCase {
 func refusedBodies() []HostileCase {
 	chunked := func(name, body string) HostileCase {
 		return HostileCase{
-			name:  name,
-			Send:  Lines("POST /v2/orders HTTP/1.1", "Host: gw", "Content-Type: application/json", "Transfer-Encoding: chunked", "") + body,
+			name: name,
+			Send: Lines("POST /v2/orders HTTP/1.1", "Host: gw", "Content-Type: application/json",
+				"Transfer-Encoding: chunked", "") + body,
 			codes: []int{400}, closes: true,
 		}
 	}
@@ -186,23 +190,27 @@ func refusedBodies() []HostileCase {
 		trailers, truncated, open, noTrailerEnd,
 		{
 			name: "body that ends too early",
-			Send: Lines("POST /v2/orders HTTP/1.1", "Host: gw", "Content-Type: application/json", "Content-Length: 8", "") + Body7,
+			Send: Lines("POST /v2/orders HTTP/1.1", "Host: gw", "Content-Type: application/json", "Content-Length: 8",
+				"") + Body7,
 			half: true, codes: []int{400}, closes: true,
 		},
 		{
-			name:  "body that is declared too large",
-			Send:  Lines("POST /v2/orders HTTP/1.1", "Host: gw", "Content-Type: application/json", "Content-Length: 99999999", "") + Body7,
+			name: "body that is declared too large",
+			Send: Lines("POST /v2/orders HTTP/1.1", "Host: gw", "Content-Type: application/json",
+				"Content-Length: 99999999", "") + Body7,
 			codes: []int{413}, closes: true,
 		},
 		{
 			name: "body that is declared too large and waited for",
-			Send: Lines("POST /v2/orders HTTP/1.1", "Host: gw", "Content-Type: application/json", "Content-Length: 99999999", "Expect: 100-continue", ""),
+			Send: Lines("POST /v2/orders HTTP/1.1", "Host: gw", "Content-Type: application/json",
+				"Content-Length: 99999999", "Expect: 100-continue", ""),
 			// No 100 comes before it.
 			codes: []int{413}, closes: true,
 		},
 		{
 			name: "chunk that is too large",
-			Send: Lines("POST /v2/orders HTTP/1.1", "Host: gw", "Content-Type: application/json", "Transfer-Encoding: chunked", "") +
+			Send: Lines("POST /v2/orders HTTP/1.1", "Host: gw", "Content-Type: application/json",
+				"Transfer-Encoding: chunked", "") +
 				"5f5e0ff\r\n{",
 			codes: []int{413}, closes: true,
 		},
@@ -244,18 +252,27 @@ func forwarded() []HostileCase {
 	closing := get("Connection: close", []string{"connection: Close"}, nil)
 	closing.closes = true
 	cases := []HostileCase{
-		get("order and spelling of names", []string{"x-b: 2", "X-A:1", "X-a: \t3 \t", "COOKIE: a=1; b=\"2\"", "cookie: c=3", "Accept: a", "Accept: b", "User-Agent:"},
-			[]string{"x-b: 2", "X-A: 1", "X-a: 3", "COOKIE: a=1; b=\"2\"", "cookie: c=3", "Accept: a", "Accept: b", "User-Agent: "}),
+		get("order and spelling of names", []string{"x-b: 2", "X-A:1", "X-a: \t3 \t", "COOKIE: a=1; b=\"2\"",
+			"cookie: c=3", "Accept: a", "Accept: b", "User-Agent:"},
+			[]string{"x-b: 2", "X-A: 1", "X-a: 3", "COOKIE: a=1; b=\"2\"", "cookie: c=3", "Accept: a", "Accept: b",
+				"User-Agent: "}),
 		get("value outside ASCII", []string{"X-A: \xc3\xa4\xff"}, []string{"X-A: \xc3\xa4\xff"}),
 		get("hop-by-hop headers",
-			[]string{"Keep-Alive: timeout=5", "Proxy-Connection: keep-alive", "TE: trailers", "Trailer: X-A", "Proxy-Authorization: Basic x", "Proxy-Authenticate: Basic", "X-A: 1"},
+			[]string{"Keep-Alive: timeout=5", "Proxy-Connection: keep-alive", "TE: trailers", "Trailer: X-A",
+				"Proxy-Authorization: Basic x", "Proxy-Authenticate: Basic", "X-A: 1"},
 			[]string{"X-A: 1"}),
-		get("headers that Connection names", []string{"X-A: 1", "Connection: X-Remote-User, x-a,X-Forwarded-For", "x-A: 2", "X-B: 3"}, []string{"X-B: 3"}),
-		get("several Connection lines", []string{"Connection: keep-alive", "X-A: 1", "X-B: 2", "CONNECTION: x-b", "X-C: 3", "Connection: X-C, Host"}, []string{"X-A: 1"}),
-		get("identity headers", []string{"X-Remote-User: admin", "x-remote-group: system:masters", "X-REMOTE-EXTRA-a: b", "X-Remote-User: root", "X-A: 1"}, []string{"X-A: 1"}),
-		get("forwarding headers of a client", []string{"X-Forwarded-For: 10.0.0.1", "x-forwarded-proto: https", "X-Forwarded-Host: evil", "X-Forwarded-Port: 1", "Forwarded: for=1.2.3.4", "X-Real-IP: 1.2.3.4", "Via: 1.0 other"},
+		get("headers that Connection names", []string{"X-A: 1", "Connection: X-Remote-User, x-a,X-Forwarded-For",
+			"x-A: 2", "X-B: 3"}, []string{"X-B: 3"}),
+		get("several Connection lines", []string{"Connection: keep-alive", "X-A: 1", "X-B: 2", "CONNECTION: x-b",
+			"X-C: 3", "Connection: X-C, Host"}, []string{"X-A: 1"}),
+		get("identity headers", []string{"X-Remote-User: admin", "x-remote-group: system:masters",
+			"X-REMOTE-EXTRA-a: b", "X-Remote-User: root", "X-A: 1"}, []string{"X-A: 1"}),
+		get("forwarding headers of a client", []string{"X-Forwarded-For: 10.0.0.1", "x-forwarded-proto: https",
+			"X-Forwarded-Host: evil", "X-Forwarded-Port: 1", "Forwarded: for=1.2.3.4", "X-Real-IP: 1.2.3.4",
+			"Via: 1.0 other"},
 			[]string{"Via: 1.0 other"}),
-		upgrade("Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__"),
+		upgrade("Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c",
+			"HTTP2-Settings: AAMAAABkAAQAAP__"),
 		upgrade("HTTP2-Settings alone", "HTTP2-Settings: AAMAAABkAAQAAP__"),
 		upgrade("Upgrade: websocket", "Connection: upgrade", "Upgrade: websocket"),
 		closing,
@@ -274,19 +291,24 @@ func forwarded() []HostileCase {
 			backend: Lines("GET /v2/orders HTTP/1.1", "Host: gw", strings.Replace(OurLines, "Via: 1.1", "Via: 1.0", 1)),
 		},
 		{
-			name: "HTTP/1.0 with keep-alive", Send: Lines("GET /v2/orders HTTP/1.0", "Host: gw", "Connection: Keep-Alive", ""), codes: ok,
+			name: "HTTP/1.0 with keep-alive",
+			Send: Lines("GET /v2/orders HTTP/1.0", "Host: gw", "Connection: Keep-Alive", ""), codes: ok,
 			backend: Lines("GET /v2/orders HTTP/1.1", "Host: gw", strings.Replace(OurLines, "Via: 1.1", "Via: 1.0", 1)),
 		},
 		{
-			name: "two requests at once", Send: strings.Repeat(Lines("GET /v2/orders HTTP/1.1", "Host: gw", ""), 2), codes: []int{200, 200},
+			name: "two requests at once", Send: strings.Repeat(Lines("GET /v2/orders HTTP/1.1", "Host: gw", ""), 2),
+			codes:   []int{200, 200},
 			backend: strings.Repeat(Lines("GET /v2/orders HTTP/1.1", "Host: gw", "{our}"), 2),
 		},
 		post("body", []string{"Content-Length: 7"}, Body7, nil, Body7),
-		post("chunked body", []string{"Transfer-Encoding: Chunked"}, "3\r\n{\"a\r\n04;x=\"y\"\r\n\":1}\r\n0\r\n\r\n", nil, Body7),
+		post("chunked body", []string{"Transfer-Encoding: Chunked"}, "3\r\n{\"a\r\n04;x=\"y\"\r\n\":1}\r\n0\r\n\r\n",
+			nil, Body7),
 		post("chunked body with trailers", []string{"Trailer: X-Remote-User", "Transfer-Encoding: chunked"},
 			"7\r\n"+Body7+"\r\n0\r\nX-Remote-User: admin\r\nImpersonate-User: admin\r\nContent-Length: 3\r\nX-A: 1\r\n\r\n", nil, Body7),
-		post("Connection that names Content-Length", []string{"Content-Length: 7", "Connection: Content-Length, Transfer-Encoding"}, Body7, nil, Body7),
-		post("Expect with the body right after it", []string{"Content-Length: 7", "Expect: 100-Continue"}, Body7, nil, Body7),
+		post("Connection that names Content-Length",
+			[]string{"Content-Length: 7", "Connection: Content-Length, Transfer-Encoding"}, Body7, nil, Body7),
+		post("Expect with the body right after it", []string{"Content-Length: 7", "Expect: 100-Continue"}, Body7, nil,
+			Body7),
 	}
 	// Two at once, the first with a body: what follows it is the next request.
 	both := post("request right after a body", []string{"Content-Length: 7"}, Body7, nil, Body7)
@@ -326,7 +348,8 @@ func RunHostile(t *testing.T, gateway string, backend *Recorder) {
 				if last := i == len(c.codes)-1; closes != (last && c.closes) {
 					t.Errorf("answer %d: Connection: close is %v", i, closes)
 				}
-				if code >= 400 && !bytes.Contains(got.Content, []byte(`"kind":"Status"`)) && !strings.HasPrefix(c.Send, "HEAD") {
+				if code >= 400 && !bytes.Contains(got.Content, []byte(`"kind":"Status"`)) &&
+					!strings.HasPrefix(c.Send, "HEAD") {
 					t.Errorf("answer %d is no Status: %s", i, got.Content)
 				}
 			}

@@ -24,7 +24,8 @@ func Translate(request []byte) (fields []string, body []byte, err error) {
 	head, rest, found := bytes.Cut(request, []byte("\r\n\r\n"))
 	lines := strings.Split(string(head), "\r\n")
 	line := strings.Split(lines[0], " ")
-	if !found || len(line) != 3 || line[2] != "HTTP/1.1" || !strings.HasPrefix(line[1], "/") || strings.ToUpper(line[0]) != line[0] {
+	if !found || len(line) != 3 || line[2] != "HTTP/1.1" || !strings.HasPrefix(line[1], "/") ||
+		strings.ToUpper(line[0]) != line[0] {
 		return nil, nil, ErrOnlyHTTP1
 	}
 	fields = []string{":method: " + line[0], ":scheme: http", ":path: " + line[1]}
@@ -51,8 +52,8 @@ func Translate(request []byte) (fields []string, body []byte, err error) {
 	return append(fields, others...), body, nil
 }
 
-// Adapt returns a connection to which one request of HTTP/1.1 is written, whole and at once. It is sent by HTTP/2, and the
-// answer comes back as one of HTTP/1.1: each frame of data is a chunk if the answer has no length.
+// Adapt returns a connection to which one request of HTTP/1.1 is written, whole and at once. It is sent by HTTP/2, and
+// the answer comes back as one of HTTP/1.1: each frame of data is a chunk if the answer has no length.
 func Adapt(t testing.TB, addr string) net.Conn {
 	near, far := net.Pipe()
 	c := Dial(t, addr)
@@ -75,7 +76,8 @@ func (c *Client) adapt(far net.Conn) error {
 		return err
 	}
 	isEnd := len(body) == 0
-	err = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.Block(fields...), EndStream: isEnd, EndHeaders: true})
+	err = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.Block(fields...), EndStream: isEnd,
+		EndHeaders: true})
 	for first := true; err == nil && (len(body) > 0 || first && !isEnd); first = false {
 		n := min(len(body), 16<<10)
 		err = c.WriteData(1, n == len(body), body[:n])
@@ -103,7 +105,8 @@ func (c *Client) relay(to io.Writer, isHead bool) error {
 			continue
 		case len(e.Fields) > 0 && strings.HasPrefix(e.Fields[0], ":status: "):
 			code := 0
-			_, _ = fmt.Sscan(strings.TrimPrefix(e.Fields[0], ":status: "), &code) // the comparison shows what is no code
+			// the comparison shows what is no code
+			_, _ = fmt.Sscan(strings.TrimPrefix(e.Fields[0], ":status: "), &code)
 			fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\n", code, http.StatusText(code))
 			hasLength := isHead || code == 204 || code == 304
 			for _, f := range e.Fields[1:] {
@@ -150,7 +153,8 @@ func readMessage(r *bufio.Reader) ([]byte, error) {
 		_, _ = fmt.Sscan(head[i+len("content-length:"):], &length) // a length that is none is sent without a body
 	}
 	if strings.Contains(head, "transfer-encoding: chunked") {
-		for !bytes.HasSuffix(b.Bytes(), []byte("\r\n0\r\n\r\n")) && !bytes.HasSuffix(b.Bytes(), []byte("\r\n\r\n0\r\n\r\n")) {
+		for !bytes.HasSuffix(b.Bytes(), []byte("\r\n0\r\n\r\n")) &&
+			!bytes.HasSuffix(b.Bytes(), []byte("\r\n\r\n0\r\n\r\n")) {
 			line, err := r.ReadBytes('\n')
 			if b.Write(line); err != nil {
 				return nil, err

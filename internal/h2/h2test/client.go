@@ -74,7 +74,8 @@ func Dial(t testing.TB, addr string, settings ...http2.Setting) *Client {
 // DialTLS is Dial by TLS, without a look at the server's certificate.
 func DialTLS(t testing.TB, addr string, settings ...http2.Setting) *Client {
 	t.Helper()
-	nc, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // a test's server
+	//nolint:gosec // a test's server
+	nc, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,8 @@ func (c *Client) Block(fields ...string) []byte {
 	c.block.Reset()
 	for _, f := range fields {
 		i := strings.Index(f[1:], ":") + 1
-		_ = c.encoder.WriteField(hpack.HeaderField{Name: f[:i], Value: strings.TrimPrefix(f[i+1:], " ")}) // a buffer fails never
+		// a buffer fails never
+		_ = c.encoder.WriteField(hpack.HeaderField{Name: f[:i], Value: strings.TrimPrefix(f[i+1:], " ")})
 	}
 	return c.block.Bytes()
 }
@@ -131,7 +133,8 @@ func (c *Client) Block(fields ...string) []byte {
 // Head sends the head of a request.
 func (c *Client) Head(t testing.TB, id uint32, isEnd bool, fields ...string) {
 	t.Helper()
-	Must(t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.Block(fields...), EndStream: isEnd, EndHeaders: true}))
+	Must(t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.Block(fields...), EndStream: isEnd,
+		EndHeaders: true}))
 }
 
 // Get are the pseudo fields of a GET.

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A Flood is a client that wants a server to hold much, or to do much in vain, for little of its own. Its connections come from
-// one address of this machine.
+// A Flood is a client that wants a server to hold much, or to do much in vain, for little of its own. Its connections
+// come from one address of this machine.
 type Flood struct {
 	// Address is the server's, From the client's own; "" is any.
 	Address, From string
@@ -37,12 +37,14 @@ func (f *Flood) requests(settings ...http2.Setting) (begin []byte, heads, resets
 	encoder := hpack.NewEncoder(&block)
 	for i := range f.Streams {
 		block.Reset()
-		for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":path", f.Path}, {":authority", "gw"}} {
+		for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":path", f.Path},
+			{":authority", "gw"}} {
 			_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
 		}
 		id := uint32(2*i + 1)
 		b.Reset()
-		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
+		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndStream: true,
+			EndHeaders: true})
 		heads = append(heads, bytes.Clone(b.Bytes()))
 		b.Reset()
 		_ = framer.WriteRSTStream(id, http2.ErrCodeCancel)
@@ -112,8 +114,8 @@ func (f *Flood) resetOnce(ctx context.Context) error {
 	return err
 }
 
-// Hold opens so many connections, each with all its requests, and reads no byte of the answers until ctx is over: the windows
-// are as small as they may be. It returns once all are sent.
+// Hold opens so many connections, each with all its requests, and reads no byte of the answers until ctx is over: the
+// windows are as small as they may be. It returns once all are sent.
 func (f *Flood) Hold(ctx context.Context, connections int) error {
 	begin, heads, _ := f.requests(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1})
 	for range connections {
@@ -123,7 +125,8 @@ func (f *Flood) Hold(ctx context.Context, connections int) error {
 		}
 		context.AfterFunc(ctx, func() { _ = nc.Close() })
 		go func() { _, _ = io.Copy(io.Discard, nc) }()
-		if _, err := nc.Write(append(bytes.Clone(begin), bytes.Join(heads, nil)...)); err != nil && !errors.Is(err, net.ErrClosed) {
+		if _, err := nc.Write(append(bytes.Clone(begin), bytes.Join(heads, nil)...)); err != nil &&
+			!errors.Is(err, net.ErrClosed) {
 			return err
 		}
 	}

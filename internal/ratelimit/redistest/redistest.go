@@ -72,7 +72,8 @@ func New(t testing.TB, port int, args ...string) *Server {
 	if !slices.Contains(args, "--tls-port") {
 		s.args = append(s.args, "--port", strconv.Itoa(port))
 	}
-	s.args = append(append(s.args, "--bind", "127.0.0.1", "--dir", dir, "--loglevel", "warning", "--unixsocket", unixSocket), args...)
+	s.args = append(append(s.args, "--bind", "127.0.0.1", "--dir", dir, "--loglevel", "warning", "--unixsocket",
+		unixSocket), args...)
 	return s
 }
 

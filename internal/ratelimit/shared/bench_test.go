@@ -12,7 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
 )
 
-// BenchmarkTake measures decisions beside a bare GET by go-redis, from many requests at once, as the ratio of their times.
+// BenchmarkTake measures decisions beside a bare GET by go-redis, from many requests at once, as the ratio of their
+// times.
 func BenchmarkTake(b *testing.B) {
 	server := redistest.Start(b)
 	c := redis.NewClient(&redis.Options{Addr: server.Address})
@@ -50,7 +51,8 @@ func BenchmarkTake(b *testing.B) {
 			parallel(b, func(i int64) {
 				demands := make([]Demand, test.limits)
 				for k := range demands {
-					demands[k] = Demand{Key: KeyOf(uint64(k), strconv.AppendInt(nil, i%1000, 10)), Limit: test.limit, Cost: 1}
+					demands[k] = Demand{Key: KeyOf(uint64(k), strconv.AppendInt(nil, i%1000, 10)), Limit: test.limit,
+						Cost: 1}
 				}
 				if test.limit.Lease > 0 {
 					demands[0].Key = Key{1} // one hot key

@@ -14,13 +14,15 @@ import (
 type admitted struct{ from, to int64 }
 
 // load has many clients of several gateways ask for one limit until so many requests passed, and returns those.
-func load(t *testing.T, stores []*Store, l Limit, clients, requests int, when func(d []Demand, from, to int64) admitted) []admitted {
+func load(t *testing.T, stores []*Store, l Limit, clients, requests int,
+	when func(d []Demand, from, to int64) admitted) []admitted {
 	t.Helper()
 	return loadWith(t, stores, clients, requests, func() []Demand { return []Demand{demand("load", l)} }, when)
 }
 
 // loadWith does so with other demands.
-func loadWith(t *testing.T, stores []*Store, clients, requests int, demands func() []Demand, when func(d []Demand, from, to int64) admitted) []admitted {
+func loadWith(t *testing.T, stores []*Store, clients, requests int, demands func() []Demand,
+	when func(d []Demand, from, to int64) admitted) []admitted {
 	t.Helper()
 	var mu sync.Mutex
 	var all []admitted
@@ -75,8 +77,8 @@ func most(all []admitted, l Limit) (over int64, span string) {
 	return over, span
 }
 
-// TestBound: several gateways on one Redis never let more pass than burst + Δt/interval, in any span of time by the clock of
-// Redis.
+// TestBound: several gateways on one Redis never let more pass than burst + Δt/interval, in any span of time by the
+// clock of Redis.
 func TestBound(t *testing.T) {
 	for _, gateways := range []int{2, 4} {
 		t.Run(fmt.Sprint(gateways), func(t *testing.T) {

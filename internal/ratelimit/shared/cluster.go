@@ -15,8 +15,8 @@ const maxNodes = 2048
 
 var errNoCluster = errors.New("the servers of the cluster are not known yet")
 
-// cluster knows which server has which bucket. go-redis keeps the map of slots; each server has a node of its own, so that
-// one that fails fails alone.
+// cluster knows which server has which bucket. go-redis keeps the map of slots; each server has a node of its own, so
+// that one that fails fails alone.
 type cluster struct {
 	store  *Store
 	client *redis.ClusterClient

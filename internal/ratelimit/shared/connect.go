@@ -10,12 +10,12 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// poolSize is the size of go-redis' pools. Connections are bounded by the workers that use them; a pool of that size would
-// take as many failures to connect as a reason to try only once a second.
+// poolSize is the size of go-redis' pools. Connections are bounded by the workers that use them; a pool of that size
+// would take as many failures to connect as a reason to try only once a second.
 const poolSize = 1024
 
-// stall is how long a connection may be without an answer before it is given up, if the options do not say. Requests leave
-// much earlier, by their own deadline; a server that only paused finds its connections as they were.
+// stall is how long a connection may be without an answer before it is given up, if the options do not say. Requests
+// leave much earlier, by their own deadline; a server that only paused finds its connections as they were.
 const stall = 500 * time.Millisecond
 
 // dial makes a connection. It is go-redis' Dialer in all modes, to sentinels too.
@@ -44,8 +44,9 @@ func (o *Options) client() *redis.Client {
 			MasterName: o.MasterName, SentinelAddrs: o.Addresses,
 			SentinelUsername: o.SentinelUser, SentinelPassword: o.SentinelPassword,
 			Dialer: o.dial, CredentialsProvider: o.Credentials, DB: o.Database, DisableIdentity: true,
-			MaxRetries: -1, DialTimeout: o.ConnectTimeout, DialerRetries: 1, ReadTimeout: o.stall, WriteTimeout: o.stall,
-			PoolSize: poolSize, PoolTimeout: o.stall, PipelinePoolSize: -1,
+			MaxRetries: -1, DialTimeout: o.ConnectTimeout, DialerRetries: 1, ReadTimeout: o.stall,
+			WriteTimeout: o.stall,
+			PoolSize:     poolSize, PoolTimeout: o.stall, PipelinePoolSize: -1,
 		})
 	}
 	return redis.NewClient(&redis.Options{

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// MaxDepth is the longest time that a bucket may take to empty: 100 days. Numbers in Redis' scripts are exact up to 104.
+// MaxDepth is the longest time that a bucket may take to empty: 100 days. Numbers in Redis' scripts are exact up to
+// 104.
 const MaxDepth = 100 * 24 * time.Hour
 
 // Limit is the size of a bucket.

@@ -37,7 +37,8 @@ func TestACL(t *testing.T) {
 		o.Credentials = func() (string, string) { return "limits", "first" }
 		o.Prefix = "other:"
 	})
-	if _, err := other.Take([]Demand{demand("alice", perHour(1))}); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+	if _, err := other.Take([]Demand{demand("alice", perHour(1))}); err == nil ||
+		!strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("keys of others: %v", err)
 	}
 	if err := admin.ACLSetUser(context.Background(), "limits", "resetpass", ">second").Err(); err != nil {
@@ -58,19 +59,23 @@ func TestTLS(t *testing.T) {
 	pair := authority.Client(t, "gateway", nil).TLS(t)
 	cert, key := authority.Server(t, []string{"127.0.0.1"}).Write(t, dir, "server")
 	server := redistest.StartAt(t, port, "--tls-port", strconv.Itoa(port), "--port", "0", "--tls-auth-clients", "yes",
-		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", credentialstest.WriteFile(t, dir, "ca.crt", authority.PEM))
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file",
+		credentialstest.WriteFile(t, dir, "ca.crt", authority.PEM))
 	for name, test := range map[string]struct {
 		config *tls.Config
 		works  bool
 	}{
-		"both are known":           {&tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{pair}}, true},
-		"the server is not known":  {&tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{pair}}, false},
-		"the server is another":    {&tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{pair}, ServerName: "redis"}, false},
+		"both are known": {&tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{pair}}, true},
+		"the server is not known": {&tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{pair}},
+			false},
+		"the server is another": {&tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{pair},
+			ServerName: "redis"}, false},
 		"the gateway is not known": {&tls.Config{RootCAs: authority.Pool()}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := open(t, server.Address, func(o *Options) { o.TLS = func() *tls.Config { return test.config } })
-			if passes, err := s.Take([]Demand{demand(name, perHour(1))}); passes != test.works || (err == nil) != test.works {
+			if passes, err := s.Take([]Demand{demand(name, perHour(1))}); passes != test.works ||
+				(err == nil) != test.works {
 				t.Errorf("passes: %v, %v", passes, err)
 			}
 		})
@@ -91,7 +96,8 @@ func TestFailover(t *testing.T) {
 	ctx := context.Background()
 	watch, replica := client(t, sentinel), client(t, second)
 	testutil.Eventually(t, "the sentinel knows the replica, and the replica is linked", func() bool {
-		return strings.Contains(watch.Do(ctx, "sentinel", "replicas", "limits").String(), strconv.Itoa(second.Port())) &&
+		return strings.Contains(watch.Do(ctx, "sentinel", "replicas", "limits").String(),
+			strconv.Itoa(second.Port())) &&
 			strings.Contains(replica.Info(ctx, "replication").Val(), "master_link_status:up")
 	})
 	until(t, s, true)
@@ -171,7 +177,8 @@ func startCluster(t *testing.T, n int) []*redistest.Server {
 	for _, s := range servers {
 		c := client(t, s)
 		testutil.Eventually(t, "all nodes of the cluster are connected", func() bool {
-			return strings.Contains(c.ClusterInfo(ctx).Val(), "cluster_state:ok") && strings.Count(c.ClusterNodes(ctx).Val(), " connected ") == n
+			return strings.Contains(c.ClusterInfo(ctx).Val(), "cluster_state:ok") &&
+				strings.Count(c.ClusterNodes(ctx).Val(), " connected ") == n
 		})
 	}
 	return servers
@@ -189,8 +196,8 @@ func openCluster(t *testing.T, servers []*redistest.Server, change func(*Options
 	return s, r
 }
 
-// TestCluster: the limits of a request, on different servers, let it pass or take nothing; what some of them took is given
-// back.
+// TestCluster: the limits of a request, on different servers, let it pass or take nothing; what some of them took is
+// given back.
 func TestCluster(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -243,20 +250,23 @@ func TestClusterACL(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, _ := openCluster(t, servers, func(o *Options) { o.Credentials = func() (string, string) { return "limits", "secret" } })
+	s, _ := openCluster(t, servers,
+		func(o *Options) { o.Credentials = func() (string, string) { return "limits", "secret" } })
 	for i := range 20 {
 		mustTake(t, s, true, demand(fmt.Sprint(i), perHour(1)))
 	}
 }
 
-// TestClusterBound: requests that several limits on different servers decide on are never more than each of them allows.
+// TestClusterBound: requests that several limits on different servers decide on are never more than each of them
+// allows.
 func TestClusterBound(t *testing.T) {
 	servers := startCluster(t, 3)
 	a, _ := openCluster(t, servers, nil)
 	b, _ := openCluster(t, servers, nil)
 	l := Limit{Interval: 2 * time.Millisecond, Depth: 40 * time.Millisecond}
 	all := loadWith(t, []*Store{a, b}, 4, 500, func() []Demand {
-		return []Demand{demand("first", l), demand("second", Limit{Interval: 3 * time.Millisecond, Depth: 30 * time.Millisecond}), demand("third", l)}
+		return []Demand{demand("first", l),
+			demand("second", Limit{Interval: 3 * time.Millisecond, Depth: 30 * time.Millisecond}), demand("third", l)}
 	}, func(d []Demand, _, _ int64) admitted {
 		at := d[1].taken.seconds*1e9 + d[1].taken.nanos
 		return admitted{at, at}
@@ -307,7 +317,8 @@ func TestClusterMoves(t *testing.T) {
 func TestClusterServerFails(t *testing.T) {
 	servers := startCluster(t, 3)
 	for _, server := range servers {
-		if err := client(t, server).ConfigSet(context.Background(), "cluster-require-full-coverage", "no").Err(); err != nil {
+		if err := client(t, server).ConfigSet(context.Background(), "cluster-require-full-coverage",
+			"no").Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

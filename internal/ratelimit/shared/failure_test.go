@@ -48,8 +48,8 @@ const (
 	lineUp   = "level=INFO msg=\"shared limits: Redis is available again\"\n"
 )
 
-// until asks for tokens until that succeeds, or fails, as wanted. Each decision returns, whatever Redis does: if one did not,
-// the test would not end.
+// until asks for tokens until that succeeds, or fails, as wanted. Each decision returns, whatever Redis does: if one
+// did not, the test would not end.
 func until(t *testing.T, s *Store, works bool) {
 	t.Helper()
 	for i := 0; ; i++ {
@@ -75,7 +75,8 @@ func during(s *Store, do func()) {
 					return
 				default:
 				}
-				_, _ = s.Take([]Demand{demand(fmt.Sprint(i, n), perHour(10)), demand("all", Limit{Interval: time.Microsecond, Depth: time.Millisecond, Lease: 10})})
+				_, _ = s.Take([]Demand{demand(fmt.Sprint(i, n), perHour(10)),
+					demand("all", Limit{Interval: time.Microsecond, Depth: time.Millisecond, Lease: 10})})
 			}
 		})
 	}
@@ -84,8 +85,8 @@ func during(s *Store, do func()) {
 	wg.Wait()
 }
 
-// TestRedisStops: Redis is killed and started again, stopped and continued, and paused by command, under load. Decisions go
-// on without it, and with it when it is back; the log has one line for each change.
+// TestRedisStops: Redis is killed and started again, stopped and continued, and paused by command, under load.
+// Decisions go on without it, and with it when it is back; the log has one line for each change.
 func TestRedisStops(t *testing.T) {
 	for name, fault := range map[string]func(*redistest.Server, *redis.Client) (back func()){
 		"killed": func(s *redistest.Server, _ *redis.Client) func() {
@@ -186,13 +187,15 @@ func TestLeaseGivenBack(t *testing.T) {
 	mustTake(t, a, true, demand("expires", l))
 	mustTake(t, b, false, Demand{Key: KeyOf(1, []byte("expires")), Limit: perHour(10), Cost: 5})
 	for {
-		if passes, err := b.Take([]Demand{{Key: KeyOf(1, []byte("expires")), Limit: perHour(10), Cost: 8}}); err != nil {
+		if passes, err := b.Take(
+			[]Demand{{Key: KeyOf(1, []byte("expires")), Limit: perHour(10), Cost: 8}}); err != nil {
 			t.Fatal(err)
 		} else if passes {
 			break // 1 used, 8 of 10 free, less what has passed
 		}
 	}
-	c, err := Open(Options{Mode: Single, Addresses: []string{server.Address}, Prefix: "gateway:", Timeout: patient, ConnectTimeout: patient, Connections: 1})
+	c, err := Open(Options{Mode: Single, Addresses: []string{server.Address}, Prefix: "gateway:", Timeout: patient,
+		ConnectTimeout: patient, Connections: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +206,8 @@ func TestLeaseGivenBack(t *testing.T) {
 	mustTake(t, b, true, Demand{Key: KeyOf(1, []byte("closed")), Limit: perHour(10), Cost: 8})
 }
 
-// TestLease: a batch is taken at once, and used without asking; a request that another limit refuses puts its token back.
+// TestLease: a batch is taken at once, and used without asking; a request that another limit refuses puts its token
+// back.
 func TestLease(t *testing.T) {
 	s, r := open(t, redistest.Start(t).Address, nil)
 	l := perHour(10)

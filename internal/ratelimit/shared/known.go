@@ -23,10 +23,11 @@ const (
 	maxKnown = 1 << 16
 )
 
-// bucket is a gateway's knowledge of a bucket in Redis: that it is full, or that it has tokens from there. Times are of the
-// gateway's clock.
+// bucket is a gateway's knowledge of a bucket in Redis: that it is full, or that it has tokens from there. Times are of
+// the gateway's clock.
 type bucket struct {
-	// tat is when it is empty again, as far as was known at the time asked; pausedUntil is until when it is not asked again.
+	// tat is when it is empty again, as far as was known at the time asked; pausedUntil is until when it is not asked
+	// again.
 	tat, asked, pausedUntil int64
 
 	lease    taken
@@ -86,7 +87,8 @@ func (b *buckets) consult(d *Demand, now int64) <-chan struct{} {
 	if !found {
 		if d.Limit.Lease > 0 {
 			d.leasing = true
-			s.lru.Add(d.Key, &bucket{leasing: make(chan struct{}), asked: now - int64(rememberFor), interval: d.Limit.Interval})
+			s.lru.Add(d.Key, &bucket{leasing: make(chan struct{}), asked: now - int64(rememberFor),
+				interval: d.Limit.Interval})
 		}
 		return nil
 	}

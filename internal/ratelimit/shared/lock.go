@@ -53,8 +53,8 @@ type Lock struct {
 	released bool
 }
 
-// Lock takes the lock of a name, and waits no longer than so long for another gateway that has it, and only while the client
-// waits. The error is ErrLocked or presence.ErrLeft, or Redis does not answer.
+// Lock takes the lock of a name, and waits no longer than so long for another gateway that has it, and only while the
+// client waits. The error is ErrLocked or presence.ErrLeft, or Redis does not answer.
 func (s *Store) Lock(name string, wait time.Duration, client *presence.Client) (*Lock, error) {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -120,7 +120,8 @@ func (l *Lock) renew() {
 	ctx, cancel := l.store.lockContext()
 	defer cancel()
 	asked := l.store.clock()
-	switch kept, err := renewScript.Run(ctx, l.store.locker(), []string{l.name}, l.token, lockTTL.Milliseconds()).Int(); {
+	switch kept, err := renewScript.Run(ctx, l.store.locker(), []string{l.name}, l.token,
+		lockTTL.Milliseconds()).Int(); {
 	case err != nil: // it counts until its time is over
 		l.renewal.Reset(lockTTL / 30)
 	case kept == 0:

@@ -12,7 +12,8 @@ import (
 func openLocks(t *testing.T, address string) *Store {
 	t.Helper()
 	s, err := Open(Options{
-		Mode: Single, Addresses: []string{address}, Prefix: "t:", Timeout: time.Second, ConnectTimeout: time.Second, Connections: 2,
+		Mode: Single, Addresses: []string{address}, Prefix: "t:", Timeout: time.Second, ConnectTimeout: time.Second,
+		Connections: 2,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -32,8 +32,8 @@ var (
 	errOpen      = errors.New("the store Redis is left alone for a moment, because it failed")
 )
 
-// node is one server. Its workers, each with a connection, send what waits for it in pipelines: the more there is to do, the
-// more a round trip carries.
+// node is one server. Its workers, each with a connection, send what waits for it in pipelines: the more there is to
+// do, the more a round trip carries.
 type node struct {
 	client *redis.Client
 	queue  chan *call

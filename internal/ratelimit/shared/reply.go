@@ -21,8 +21,8 @@ type replyBounds struct {
 	values int // in lists, with the lists
 }
 
-// A server answers decisions of at most maxBatch calls with a few values. A cluster also names its servers, their slots,
-// 16384 at most, and its commands.
+// A server answers decisions of at most maxBatch calls with a few values. A cluster also names its servers, their
+// slots, 16384 at most, and its commands.
 var (
 	serverBounds  = replyBounds{bytes: 4 << 20, values: 1 << 16}
 	clusterBounds = replyBounds{bytes: 16 << 20, values: 1 << 19}

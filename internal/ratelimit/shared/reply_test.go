@@ -73,13 +73,15 @@ var bombs = []struct {
 	want        string
 }{
 	{"array", "*2000000000\r\n", false, "an answer of Redis has more than 65536 values"},
-	{"array filled", "*2000000000\r\n" + strings.Repeat(":1\r\n", 10_000), true, "an answer of Redis has more than 65536 values"},
+	{"array filled", "*2000000000\r\n" + strings.Repeat(":1\r\n", 10_000), true,
+		"an answer of Redis has more than 65536 values"},
 	{"map", "%900000000\r\n", false, "an answer of Redis has more than 65536 values"},
 	{"set", "~1800000000\r\n", false, "an answer of Redis has more than 65536 values"},
 	{"push", ">1800000000\r\n", false, "an answer of Redis has more than 65536 values"},
 	{"attribute", "|900000000\r\n", false, "an answer of Redis has more than 65536 values"},
 	{"attributes", strings.Repeat("|0\r\n", 1000), true, "an answer of Redis has more than 65536 values"},
-	{"many lists", "*60000\r\n" + strings.Repeat("*60000\r\n", 1000), false, "an answer of Redis has more than 65536 values"},
+	{"many lists", "*60000\r\n" + strings.Repeat("*60000\r\n", 1000), false,
+		"an answer of Redis has more than 65536 values"},
 	{"status", "+aaa" + strings.Repeat("a", 32<<10), true, "an answer of Redis has more than 4194304 bytes"},
 	{"error", "-" + strings.Repeat("a", 32<<10), true, "an answer of Redis has more than 4194304 bytes"},
 	{"big number", "(1" + strings.Repeat("0", 32<<10), true, "an answer of Redis has more than 4194304 bytes"},
@@ -91,18 +93,20 @@ var bombs = []struct {
 	{"nested maps", strings.Repeat("%1\r\n+a\r\n", 1_000_000), false, "redis: can't parse "},
 	{"pushes", strings.Repeat(">1\r\n+a\r\n", 10_000), true, "an answer of Redis has more than "},
 	{"length without end", "*" + strings.Repeat("0", 4096), true, "an answer of Redis has more than 4194304 bytes"},
-	{"a string that ends in a list", "$1\r\na--*2000000000\r\n", false, "an answer of Redis has more than 65536 values"},
+	{"a string that ends in a list", "$1\r\na--*2000000000\r\n", false,
+		"an answer of Redis has more than 65536 values"},
 	{"signed length", "*+2000000000\r\n", false, "an answer of Redis has more than 65536 values"},
 	{"another protocol", "HTTP/1.1 400 Bad Request\r\n\r\n", false, "what Redis answers is not its protocol"},
 }
 
-// TestHostileReplies: whatever a server answers, the connection is cut by a stated bound, the decision fails as if Redis
-// did, and little memory is taken.
+// TestHostileReplies: whatever a server answers, the connection is cut by a stated bound, the decision fails as if
+// Redis did, and little memory is taken.
 func TestHostileReplies(t *testing.T) {
 	for _, bomb := range bombs {
 		t.Run(bomb.name, func(t *testing.T) {
 			address, cut := hostile(t, bomb.endless, bomb.reply)
-			s, r := open(t, address, func(o *Options) { o.stall = patient }) // so that no other bound cuts the connection
+			// so that no other bound cuts the connection
+			s, r := open(t, address, func(o *Options) { o.stall = patient })
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := s.Take([]Demand{demand("alice", perHour(1))})
@@ -121,8 +125,8 @@ func TestHostileReplies(t *testing.T) {
 	}
 }
 
-// TestNestedReply: a reply of nested lists is cut, if the question allows for any answer, before go-redis calls itself too
-// often.
+// TestNestedReply: a reply of nested lists is cut, if the question allows for any answer, before go-redis calls itself
+// too often.
 func TestNestedReply(t *testing.T) {
 	address, _ := hostile(t, false, strings.Repeat("*1\r\n", 1_000_000))
 	s, _ := open(t, address, nil)
@@ -132,8 +136,8 @@ func TestNestedReply(t *testing.T) {
 	}
 }
 
-// TestRepliesWithinTheBudget: an answer within its bounds takes memory of the common budget, and is cut if there is none;
-// all is given back.
+// TestRepliesWithinTheBudget: an answer within its bounds takes memory of the common budget, and is cut if there is
+// none; all is given back.
 func TestRepliesWithinTheBudget(t *testing.T) {
 	reply := "*60000\r\n" + strings.Repeat(":1\r\n", 60_000)
 	for _, test := range []struct {
@@ -208,8 +212,10 @@ func FuzzAnnounced(f *testing.F) {
 		f.Add([]byte(bomb.reply[:min(len(bomb.reply), 200)]), uint8(3))
 	}
 	for _, s := range []string{
-		"+OK\r\n:1\r\n$3\r\nabc\r\n*2\r\n:1\r\n$-1\r\n*-1\r\n", "%1\r\n+a\r\n*0\r\n~1\r\n_\r\n|1\r\n+ttl\r\n:3\r\n#t\r\n>2\r\n+m\r\n,1.5\r\n",
-		"*2\r\n|0\r\n:1\r\n:2\r\n", "$3\r\nabc\rx", "$1\r\n\n\r\n", "*1\n", "*+1\r\n", "*-0\r\n", "=7\r\ntxt:abc\r\n(123\r\n!3\r\nERR\r\n", "%-1\r\n", "+a\nb\r\n",
+		"+OK\r\n:1\r\n$3\r\nabc\r\n*2\r\n:1\r\n$-1\r\n*-1\r\n",
+		"%1\r\n+a\r\n*0\r\n~1\r\n_\r\n|1\r\n+ttl\r\n:3\r\n#t\r\n>2\r\n+m\r\n,1.5\r\n",
+		"*2\r\n|0\r\n:1\r\n:2\r\n", "$3\r\nabc\rx", "$1\r\n\n\r\n", "*1\n", "*+1\r\n", "*-0\r\n",
+		"=7\r\ntxt:abc\r\n(123\r\n!3\r\nERR\r\n", "%-1\r\n", "+a\nb\r\n",
 	} {
 		f.Add([]byte(s), uint8(1))
 	}
@@ -218,7 +224,8 @@ func FuzzAnnounced(f *testing.F) {
 		size, values, want := announcedByLines(text)
 		var whole, parts announced
 		if err := whole.read(text, most); err != want || err == nil && (whole.bytes != size || whole.values != values) {
-			t.Fatalf("%q announces %d bytes and %d values, %v; want %d and %d, %v", text, whole.bytes, whole.values, err, size, values, want)
+			t.Fatalf("%q announces %d bytes and %d values, %v; want %d and %d, %v", text, whole.bytes, whole.values,
+				err, size, values, want)
 		}
 		var err error
 		for part := range slices.Chunk(text, int(chunk)+1) {
@@ -227,7 +234,8 @@ func FuzzAnnounced(f *testing.F) {
 			}
 		}
 		if err != want || err == nil && (parts.bytes != size || parts.values != values) {
-			t.Fatalf("%q in parts announces %d bytes and %d values, %v; want %d and %d, %v", text, parts.bytes, parts.values, err, size, values, want)
+			t.Fatalf("%q in parts announces %d bytes and %d values, %v; want %d and %d, %v", text, parts.bytes,
+				parts.values, err, size, values, want)
 		}
 	})
 }

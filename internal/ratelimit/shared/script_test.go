@@ -79,7 +79,8 @@ func TestScriptAgainstModel(t *testing.T) {
 	limit := func() Limit {
 		interval := 1 + random.Int64N(1<<random.IntN(47))
 		burst := 1 + random.Int64N(min(1<<random.IntN(30), int64(MaxDepth)/interval))
-		return Limit{Interval: time.Duration(interval), Depth: time.Duration(interval * burst), Lease: 1 + random.Int64N(burst)}
+		return Limit{Interval: time.Duration(interval), Depth: time.Duration(interval * burst),
+			Lease: 1 + random.Int64N(burst)}
 	}
 	for round := range 40 {
 		now := int64(1_700_000_000_000_000) + random.Int64N(1e15) // µs

@@ -46,8 +46,9 @@ func (r *recorder) drain() []string {
 func open(t testing.TB, address string, change func(*Options)) (*Store, *recorder) {
 	t.Helper()
 	r := &recorder{}
-	o := Options{Mode: Single, Addresses: []string{address}, Prefix: "gateway:", Timeout: patient, ConnectTimeout: 5 * time.Second,
-		Connections: 4, Metrics: r}
+	o := Options{Mode: Single, Addresses: []string{address}, Prefix: "gateway:", Timeout: patient,
+		ConnectTimeout: 5 * time.Second,
+		Connections:    4, Metrics: r}
 	if change != nil {
 		change(&o)
 	}
@@ -106,7 +107,8 @@ func TestTake(t *testing.T) {
 	mustTake(t, other, true, demand("alice", perHour(3)))
 }
 
-// TestTakeAllOrNothing: a request that one limit refuses takes nothing from the others, and an advisory one refuses none.
+// TestTakeAllOrNothing: a request that one limit refuses takes nothing from the others, and an advisory one refuses
+// none.
 func TestTakeAllOrNothing(t *testing.T) {
 	s, r := open(t, redistest.Start(t).Address, nil)
 	mustTake(t, s, true, demand("narrow", perHour(1)))
@@ -223,8 +225,8 @@ func TestTakeErrors(t *testing.T) {
 	}
 }
 
-// TestWasSent: a demand knows whether Redis was asked about it, and not the gateway alone by a lease or a refusal that it
-// remembers.
+// TestWasSent: a demand knows whether Redis was asked about it, and not the gateway alone by a lease or a refusal that
+// it remembers.
 func TestWasSent(t *testing.T) {
 	server := redistest.Start(t)
 	s, r := open(t, server.Address, func(o *Options) { o.ConnectTimeout = 100 * time.Millisecond })
@@ -250,7 +252,8 @@ func TestWasSent(t *testing.T) {
 	for range 12 {
 		take(demand("other", perHour(1)))
 	}
-	for _, outcome := range []string{OutcomeAdmitted, OutcomeLeased, OutcomeRefused, OutcomeKnown, OutcomeError, OutcomeOpen} {
+	for _, outcome := range []string{OutcomeAdmitted, OutcomeLeased, OutcomeRefused, OutcomeKnown, OutcomeError,
+		OutcomeOpen} {
 		if !seen[outcome] {
 			t.Errorf("no decision was %s: %v", outcome, seen)
 		}

@@ -11,9 +11,9 @@ import (
 // ErrUnavailable says that Redis failed and nothing was decided.
 var ErrUnavailable = errors.New("redis is unavailable")
 
-// Take asks for the tokens of all demands, and reports whether the request passes: then they are taken, and else none is. It
-// returns within the Timeout. Each demand says whether its bucket has the tokens, also when another one refuses. An error
-// is ErrUnavailable.
+// Take asks for the tokens of all demands, and reports whether the request passes: then they are taken, and else none
+// is. It returns within the Timeout. Each demand says whether its bucket has the tokens, also when another one refuses.
+// An error is ErrUnavailable.
 func (s *Store) Take(demands []Demand) (bool, error) {
 	began := s.clock()
 	passes, outcome, err := s.take(demands, began)

@@ -1,5 +1,5 @@
-// Package readingstest models how servers find what a path means, and misspells paths. The tests of what decides by paths
-// hold their decisions against these servers.
+// Package readingstest models how servers find what a path means, and misspells paths. The tests of what decides by
+// paths hold their decisions against these servers.
 package readingstest
 
 import (
@@ -14,8 +14,8 @@ import (
 // server decodes of a path is not encoded any more.
 type Server func(path string) (read string, is bool)
 
-// Servers are models of the documented behaviour of servers, at the most lenient of their settings. None folds case, drops
-// an extension or a slash at the end.
+// Servers are models of the documented behaviour of servers, at the most lenient of their settings. None folds case,
+// drops an extension or a slash at the end.
 var Servers = map[string]Server{
 	// ngx_http_parse_complex_uri: decoded once, merge_slashes on, '..' above the root is refused.
 	"nginx": func(p string) (string, bool) {
@@ -100,7 +100,8 @@ var Servers = map[string]Server{
 	"Go, FileServer": func(p string) (string, bool) {
 		return resolve(merge(decode(p, all))), true
 	},
-	// HTTP.sys and ASP.NET with allowDoubleEscaping; names of files have no control characters, and end before blanks and dots.
+	// HTTP.sys and ASP.NET with allowDoubleEscaping; names of files have no control characters, and end before blanks
+	// and dots.
 	"IIS": func(p string) (string, bool) {
 		p = strings.ReplaceAll(decode(decode(p, all), all), `\`, "/")
 		segments := strings.Split(resolve(merge(p)), "/")
@@ -180,7 +181,8 @@ func Misspell(r *rand.Rand, p string) string {
 	case 4:
 		return insert(";", ";a=b", "/;v=1", "%3B", ";/../")
 	case 5:
-		return p + []string{"/", "%20", ".", "%00", "%00.png", "%0A", "%3F", "%23", "#x", "%09", "//", "/.", ";x", "/..", "%c0%af"}[r.IntN(15)]
+		return p + []string{"/", "%20", ".", "%00", "%00.png", "%0A", "%3F", "%23", "#x", "%09", "//", "/.", ";x",
+			"/..", "%c0%af"}[r.IntN(15)]
 	}
 	return insert("%20", "%c0%af..%c0%af", "%25u002f", "%EF%BC%8F", "%2e%2e/", "//x")
 }

@@ -45,8 +45,10 @@ func TestNumberOf(t *testing.T) {
 }
 
 func TestCompareInt(t *testing.T) {
-	ints := []int64{math.MinInt64, math.MinInt64 + 1, -2, -1, 0, 1, 2, 10, 1<<53 - 1, 1 << 53, 1<<53 + 1, math.MaxInt64 - 1, math.MaxInt64}
-	floats := []float64{math.Inf(-1), -1e300, -1 << 63, -1.5, -1, -0.5, 0, 0.5, 1, 9.5, 10, 10.5, 1 << 53, 1 << 62, 1 << 63, 1e300, math.Inf(1)}
+	ints := []int64{math.MinInt64, math.MinInt64 + 1, -2, -1, 0, 1, 2, 10, 1<<53 - 1, 1 << 53, 1<<53 + 1,
+		math.MaxInt64 - 1, math.MaxInt64}
+	floats := []float64{math.Inf(-1), -1e300, -1 << 63, -1.5, -1, -0.5, 0, 0.5, 1, 9.5, 10, 10.5, 1 << 53, 1 << 62,
+		1 << 63, 1e300, math.Inf(1)}
 	for _, i := range ints {
 		for _, f := range floats {
 			want := new(big.Float).SetInt64(i).Cmp(big.NewFloat(f))

@@ -9,11 +9,12 @@ import (
 )
 
 // international reads names of hosts in all languages as they are registered, and looks for no better spelling of them.
-var international = idna.New(idna.ValidateLabels(true), idna.CheckHyphens(true), idna.CheckJoiners(true), idna.StrictDomainName(true),
+var international = idna.New(idna.ValidateLabels(true), idna.CheckHyphens(true), idna.CheckJoiners(true),
+	idna.StrictDomainName(true),
 	idna.VerifyDNSLength(true), idna.BidiRule())
 
-// isIDNHostname reports whether s is a name as RFC 5890 (2.3.2.3) has it: each label is one of ASCII, or one of letters, marks
-// and digits of any language.
+// isIDNHostname reports whether s is a name as RFC 5890 (2.3.2.3) has it: each label is one of ASCII, or one of
+// letters, marks and digits of any language.
 func isIDNHostname(s string) bool {
 	if isHostname(s) && !strings.Contains(s, "--") {
 		return true
@@ -22,8 +23,9 @@ func isIDNHostname(s string) bool {
 	return err == nil && isHostname(ascii) && hasLettersOnly(s)
 }
 
-// hasLettersOnly reports whether s has characters of names alone. IDNA has fewer of them than the standard of Unicode that the
-// library knows, which has symbols too: RFC 5892 lists them (2.6), and some of them count beside others alone (A.1 to A.9).
+// hasLettersOnly reports whether s has characters of names alone. IDNA has fewer of them than the standard of Unicode
+// that the library knows, which has symbols too: RFC 5892 lists them (2.6), and some of them count beside others alone
+// (A.1 to A.9).
 func hasLettersOnly(s string) bool {
 	var before rune
 	for i, r := range s {
@@ -45,7 +47,8 @@ func hasLettersOnly(s string) bool {
 				return false
 			}
 		case r == '\u30fb':
-			if !strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana, unicode.Han) }) {
+			if !strings.ContainsFunc(s,
+				func(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana, unicode.Han) }) {
 				return false
 			}
 		case !unicode.In(r, unicode.L, unicode.Mn, unicode.Mc, unicode.Nd):

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Standard is the format with this name as JSON Schema defines it, which refers to RFCs: Kubernetes reads some names in its
-// own way. It takes 'A <a@b.c>' for an email and '/a' for a URI, and refuses 'a.b1' as a hostname. The format is nil if
-// JSON Schema has none of the name, or if it is not checked.
+// Standard is the format with this name as JSON Schema defines it, which refers to RFCs: Kubernetes reads some names in
+// its own way. It takes 'A <a@b.c>' for an email and '/a' for a URI, and refuses 'a.b1' as a hostname. The format is
+// nil if JSON Schema has none of the name, or if it is not checked.
 func Standard(name string) *Format {
 	f := &Format{Name: name}
 	switch name {
@@ -58,7 +58,8 @@ func Standard(name string) *Format {
 var (
 	jsonPointer     = regexp.MustCompile(`^(?:/(?:[^~/]|~[01])*)*$`)
 	relativePointer = regexp.MustCompile(`^(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~[01])*)*)$`)
-	uriTemplate     = regexp.MustCompile(`^(?:[^\x00-\x20"<>%\\^` + "`" + `{|}\x7f]|%[0-9A-Fa-f]{2}|\{[+#./;?&=,!@|]?` + variable + `(?:,` + variable + `)*\})*$`)
+	uriTemplate     = regexp.MustCompile(`^(?:[^\x00-\x20"<>%\\^` + "`" + `{|}\x7f]|%[0-9A-Fa-f]{2}|\{[+#./;?&=,!@|]?` +
+		variable + `(?:,` + variable + `)*\})*$`)
 )
 
 // variable is a variable of a template, with how much of it counts.
@@ -151,7 +152,8 @@ func isTime(s string) bool {
 	}
 	offset := 0
 	if zone != "z" && zone != "Z" {
-		if len(zone) != 6 || zone[0] != '+' && zone[0] != '-' || !isTwoAndTwo(zone[1:]) || two(zone[1:]) > 23 || two(zone[4:]) > 59 {
+		if len(zone) != 6 || zone[0] != '+' && zone[0] != '-' || !isTwoAndTwo(zone[1:]) || two(zone[1:]) > 23 ||
+			two(zone[4:]) > 59 {
 			return false
 		}
 		if offset = two(zone[1:])*60 + two(zone[4:]); zone[0] == '-' {
@@ -182,8 +184,8 @@ func isTwoAndTwo(s string) bool {
 	return len(s) == 5 && digit(s[0]) && digit(s[1]) && s[2] == ':' && digit(s[3]) && digit(s[4])
 }
 
-// isDuration reports whether s is a duration of RFC 3339 (A). As other validators do, it lets units be left out between two
-// others.
+// isDuration reports whether s is a duration of RFC 3339 (A). As other validators do, it lets units be left out between
+// two others.
 func isDuration(s string) bool {
 	rest, found := strings.CutPrefix(s, "P")
 	if !found || rest == "" {

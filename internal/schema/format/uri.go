@@ -123,7 +123,8 @@ func consists(s, others string, isIRI, isPrivate bool) bool {
 // isOfIRIs reports whether a character beyond ASCII may stand in an IRI: ucschar of RFC 3987.
 func isOfIRIs(r rune) bool {
 	switch {
-	case r < 0xA0, r > 0xD7FF && r < 0xF900, r > 0xFDCF && r < 0xFDF0, r > 0xFFEF && r < 0x10000, r > 0xDFFFD && r < 0xE1000:
+	case r < 0xA0, r > 0xD7FF && r < 0xF900, r > 0xFDCF && r < 0xFDF0, r > 0xFFEF && r < 0x10000, r > 0xDFFFD &&
+		r < 0xE1000:
 		return false
 	}
 	return r&0xFFFF < 0xFFFE && r < 0xF0000

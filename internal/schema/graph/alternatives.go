@@ -206,8 +206,10 @@ func demands(branches []*node) []string {
 	names := make([]string, 0, len(branches))
 	for _, s := range branches {
 		o := s.object
-		if o == nil || o.required != 1 || len(o.properties) != 1 || o.properties[0].schema != nil || !o.size.IsAny() || o.additional != nil ||
-			len(o.patterns) > 0 || len(o.dependents) > 0 || o.unevaluated != nil || o.propertyIs != nil || s.logic != nil || s.enum != nil {
+		if o == nil || o.required != 1 || len(o.properties) != 1 || o.properties[0].schema != nil || !o.size.IsAny() ||
+			o.additional != nil ||
+			len(o.patterns) > 0 || len(o.dependents) > 0 || o.unevaluated != nil || o.propertyIs != nil ||
+			s.logic != nil || s.enum != nil {
 			return nil
 		}
 		names = append(names, o.properties[0].name.String())

@@ -172,7 +172,8 @@ func (w *walk) other(s *node, of, v document.Node, index int) bool {
 		if of.Kind() == document.Object {
 			w.add(v, wording.Closed(w.path(of), v.Key()))
 		} else {
-			w.add(v, field.Invalid(w.path(v), wording.ValueOf(v), "may not be set: the schema allows no other items than its own"))
+			w.add(v, field.Invalid(w.path(v), wording.ValueOf(v),
+				"may not be set: the schema allows no other items than its own"))
 		}
 	}
 	return false

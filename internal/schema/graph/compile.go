@@ -9,7 +9,8 @@ import (
 
 // NewCompiler makes a Compiler of the schemas in a document that is not edited while it is used.
 func NewCompiler(root document.Node, dialect Dialect, report func(Finding)) *Compiler {
-	c := &Compiler{root: root, dialect: dialect, report: report, schemas: map[key]*node{}, patterns: map[string]*pattern.Pattern{}}
+	c := &Compiler{root: root, dialect: dialect, report: report, schemas: map[key]*node{},
+		patterns: map[string]*pattern.Pattern{}}
 	c.identify()
 	return c
 }
@@ -117,10 +118,12 @@ func (f *filler) keyword(name string, m document.Node) {
 		f.textKeyword(name, m)
 	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
 		f.numberKeyword(name, m)
-	case "properties", "patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties", "required", "minProperties",
+	case "properties", "patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties",
+		"required", "minProperties",
 		"maxProperties", "dependentRequired", "dependentSchemas":
 		f.objectKeyword(name, m)
-	case "items", "prefixItems", "contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems", "unevaluatedItems":
+	case "items", "prefixItems", "contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems",
+		"unevaluatedItems":
 		f.listKeyword(name, m)
 	default:
 		if !IsAnnotation(name) {
@@ -199,7 +202,8 @@ func (f *filler) union(branches []document.Node, isOne bool) *node {
 		}
 		of := f.typesOf(t, false)
 		for _, name := range of {
-			if isOne && (slices.Contains(names, name) || name == "number" && slices.Contains(names, "integer") || name == "integer" && slices.Contains(names, "number")) {
+			if isOne && (slices.Contains(names, name) || name == "number" && slices.Contains(names, "integer") ||
+				name == "integer" && slices.Contains(names, "number")) {
 				return nil
 			}
 		}
@@ -263,7 +267,8 @@ func (c *Compiler) finish(made []queued) {
 			s.logic = nil
 		}
 		s.isFramed = s.object != nil || s.list != nil || s.logic != nil
-		s.isPlain = s.isPlain || !s.isNever && !s.isWriteOnly && !s.isNullable && !s.isWhole && !s.isFramed && s.enum == nil && s.text == nil && s.number == nil
+		s.isPlain = s.isPlain || !s.isNever && !s.isWriteOnly && !s.isNullable && !s.isWhole && !s.isFramed &&
+			s.enum == nil && s.text == nil && s.number == nil
 	}
 	markDirect(made)
 }

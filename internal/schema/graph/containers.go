@@ -54,7 +54,8 @@ func (f *filler) objectKeyword(name string, m document.Node) {
 			if p := f.expression(key, member); p != nil {
 				f.object().patterns = append(f.object().patterns, patternRule{p.Match, f.sub(member)})
 			} else {
-				f.object().patterns = append(f.object().patterns, patternRule{func(string) bool { return false }, anything})
+				f.object().patterns = append(f.object().patterns,
+					patternRule{func(string) bool { return false }, anything})
 				f.isOpen = true
 			}
 		case "dependentRequired":
@@ -65,7 +66,8 @@ func (f *filler) objectKeyword(name string, m document.Node) {
 			f.object().dependents = append(f.object().dependents, d)
 		case "dependentSchemas":
 			if f.isSchema(member) {
-				f.object().dependents = append(f.object().dependents, dependent{name: document.NewName(key), schema: f.sub(member)})
+				f.object().dependents = append(f.object().dependents,
+					dependent{name: document.NewName(key), schema: f.sub(member)})
 			}
 		}
 	}

@@ -70,7 +70,8 @@ func (f *filler) choice(discriminator, list document.Node, isOne bool) *choice {
 		return nil
 	}
 	mapped := f.mapping(discriminator)
-	c := &choice{property: document.NewName(strings.Clone(property)), isOne: isOne, all: &group{isOne: isOne, isLenient: true}}
+	c := &choice{property: document.NewName(strings.Clone(property)), isOne: isOne,
+		all: &group{isOne: isOne, isLenient: true}}
 	for b := list.First(); b.Valid(); b = b.Next() {
 		s := f.sub(b)
 		c.all.branches = append(c.all.branches, s)
@@ -129,7 +130,8 @@ func (f *filler) mapping(discriminator document.Node) (all []mappedValue) {
 		return nil
 	}
 	for m := mapping.First(); m.Valid(); m = m.Next() {
-		all = append(all, mappedValue{strings.Clone(m.Key()), strings.Clone(strings.TrimPrefix(m.Str(), componentPrefix))})
+		all = append(all, mappedValue{strings.Clone(m.Key()),
+			strings.Clone(strings.TrimPrefix(m.Str(), componentPrefix))})
 	}
 	return all
 }

@@ -114,7 +114,8 @@ func IsMistaken(err error) bool {
 	return false
 }
 
-// isExpression reports whether a text may be an expression of ECMA-262. What RE2 lacks is not looked at, such as a look ahead.
+// isExpression reports whether a text may be an expression of ECMA-262. What RE2 lacks is not looked at, such as a look
+// ahead.
 func isExpression(text string) bool {
 	for i := 0; i+1 < len(text); i++ {
 		if text[i] != '\\' {

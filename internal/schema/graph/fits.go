@@ -96,7 +96,8 @@ func (w *walk) fitsList(l *listRules, at document.Cursor) bool {
 
 // mayFit reports whether fits may be asked about a value.
 func (w *walk) mayFit(s *node, m markers) bool {
-	return s.isDirect && m == none && w.probing == 0 && w.choosing == 0 && w.explaining == 0 && !w.isWrong && w.except == nil && w.files == nil
+	return s.isDirect && m == none && w.probing == 0 && w.choosing == 0 && w.explaining == 0 && !w.isWrong &&
+		w.except == nil && w.files == nil
 }
 
 // direct is check for a direct schema. What is wrong is said by a walk over the value, in which
@@ -119,10 +120,12 @@ func (s *node) isDirectAlone() bool {
 	if s.isLoop {
 		return false
 	}
-	if l := s.logic; l != nil && (len(l.groups) > 0 || len(l.not) > 0 || len(l.choices) > 0 || len(l.dynamic) > 0 || l.condition != nil) {
+	if l := s.logic; l != nil && (len(l.groups) > 0 || len(l.not) > 0 || len(l.choices) > 0 || len(l.dynamic) > 0 ||
+		l.condition != nil) {
 		return false
 	}
-	if o := s.object; o != nil && (len(o.patterns) > 0 || o.propertyIs != nil || len(o.dependents) > 0 || o.unevaluated != nil) {
+	if o := s.object; o != nil && (len(o.patterns) > 0 || o.propertyIs != nil || len(o.dependents) > 0 ||
+		o.unevaluated != nil) {
 		return false
 	}
 	l := s.list

@@ -12,7 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
-// The short way says of no value that it is right of which the walk says what is wrong, whatever the values are used for.
+// The short way says of no value that it is right of which the walk says what is wrong, whatever the values are used
+// for.
 func TestFits(t *testing.T) {
 	valid := 0
 	for seed := range uint64(2000) {
@@ -23,12 +24,14 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// What is right at a glance is right by the keywords: at the bounds of integers and sizes, for numbers and strings of any
-// spelling.
+// What is right at a glance is right by the keywords: at the bounds of integers and sizes, for numbers and strings of
+// any spelling.
 func TestGlances(t *testing.T) {
 	values := []string{
-		`null`, `true`, `0`, `-0`, `1`, `2`, `3`, `-1`, `1.0`, `1.5`, `2e0`, `1e30`, `2147483647`, `2147483648`, `-2147483649`,
-		`999999999999999999`, `9223372036854775807`, `9223372036854775808`, `""`, `"a"`, `"ab"`, `"abc"`, `"é"`, `"éé"`, `"\u00e9é"`,
+		`null`, `true`, `0`, `-0`, `1`, `2`, `3`, `-1`, `1.0`, `1.5`, `2e0`, `1e30`, `2147483647`, `2147483648`,
+		`-2147483649`,
+		`999999999999999999`, `9223372036854775807`, `9223372036854775808`, `""`, `"a"`, `"ab"`, `"abc"`, `"é"`, `"éé"`,
+		`"\u00e9é"`,
 		`"abcdefghi"`, `"\n"`, `{}`, `[]`,
 	}
 	for _, of := range []struct {

@@ -148,9 +148,11 @@ func Compose(members []Member) *Schema {
 		if at == nil {
 			at = &node{accepts: anyKind, object: newObject(), isFramed: true}
 			places[m.Place] = at
-			root.object.properties = append(root.object.properties, property{name: document.NewName(m.Place), schema: at})
+			root.object.properties = append(root.object.properties,
+				property{name: document.NewName(m.Place), schema: at})
 		}
-		at.object.properties = append(at.object.properties, property{name: document.NewName(m.Name), schema: m.Schema.root})
+		at.object.properties = append(at.object.properties,
+			property{name: document.NewName(m.Name), schema: m.Schema.root})
 	}
 	root.object.link()
 	for _, at := range places {
@@ -214,7 +216,8 @@ const MaxFailures = 256
 // kinds is a set of kinds of values.
 type kinds uint8
 
-const anyKind kinds = 1<<document.Null | 1<<document.Bool | 1<<document.Number | 1<<document.String | 1<<document.Object | 1<<document.Array
+const anyKind kinds = 1<<document.Null | 1<<document.Bool | 1<<document.Number | 1<<document.String |
+	1<<document.Object | 1<<document.Array
 
 func (k kinds) has(kind document.Kind) bool { return k>>kind&1 != 0 }
 

@@ -67,7 +67,8 @@ func (w *walk) contained(l *listRules, v document.Node, matching int) bool {
 		if matching >= l.minimum {
 			limit = "at most " + strconv.Itoa(l.maximum)
 		}
-		w.add(v, field.Invalid(w.path(v), wording.Omitted, "must have "+limit+" that match the schema in 'contains', and has "+strconv.Itoa(matching)))
+		w.add(v, field.Invalid(w.path(v), wording.Omitted, "must have "+limit+
+			" that match the schema in 'contains', and has "+strconv.Itoa(matching)))
 	}
 	return false
 }

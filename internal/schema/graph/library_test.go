@@ -86,7 +86,8 @@ func againstLibrary(t *testing.T, seed uint64) (compared, valid int) {
 			t.Errorf("%s\nvalue %s: valid %v (%v), and to the library: %v", raw, text, r.Valid(), r.Failures, wrong)
 		}
 		for _, f := range r.Failures {
-			if f.Err.Detail == "" && f.Err.Type != "FieldValueRequired" && f.Err.Type != "FieldValueDuplicate" && f.Err.Type != "FieldValueNotSupported" {
+			if f.Err.Detail == "" && f.Err.Type != "FieldValueRequired" && f.Err.Type != "FieldValueDuplicate" &&
+				f.Err.Type != "FieldValueNotSupported" {
 				t.Errorf("%s\nvalue %s: %v says nothing", raw, text, f.Err)
 			}
 		}
@@ -108,8 +109,9 @@ type generator struct {
 var (
 	components = []string{"A", "B", "C"}
 	members    = []string{"a", "b", "c"}
-	scalars    = []string{`"a"`, `"b"`, `"bb"`, `""`, `1`, `1.0`, `2`, `3.5`, `-1`, `1e1`, `true`, `false`, `null`, `0.3`, `9007199254740993`, `"\u0061"`}
-	types      = []string{"string", "integer", "number", "boolean", "object", "array", "null"}
+	scalars    = []string{`"a"`, `"b"`, `"bb"`, `""`, `1`, `1.0`, `2`, `3.5`, `-1`, `1e1`, `true`, `false`, `null`,
+		`0.3`, `9007199254740993`, `"\u0061"`}
+	types = []string{"string", "integer", "number", "boolean", "object", "array", "null"}
 )
 
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }

@@ -3,7 +3,8 @@ package graph
 import "slices"
 
 func (l *logicRules) isEmpty() bool {
-	return len(l.all) == 0 && len(l.groups) == 0 && len(l.not) == 0 && len(l.choices) == 0 && len(l.dynamic) == 0 && l.condition == nil
+	return len(l.all) == 0 && len(l.groups) == 0 && len(l.not) == 0 && len(l.choices) == 0 && len(l.dynamic) == 0 &&
+		l.condition == nil
 }
 
 // marks are what a schema and the schemas that hold with it say of readOnly and writeOnly.
@@ -25,9 +26,11 @@ func (c *Compiler) endless(q queued) {
 	switch {
 	case reaches(l.all, q.schema, onlyAll):
 		c.warn(q.node, "must not refer to itself by way of '$ref' and 'allOf' alone; this is not enforced")
-	case slices.ContainsFunc(append(slices.Clone(l.not), l.condition), func(s *node) bool { return s != nil && reaches([]*node{s}, q.schema, inPlace) }):
+	case slices.ContainsFunc(append(slices.Clone(l.not), l.condition),
+		func(s *node) bool { return s != nil && reaches([]*node{s}, q.schema, inPlace) }):
 		c.refuse(q.node, "must not refer to itself by way of 'not' or 'if'")
-	case reaches(l.all, q.schema, beside), slices.ContainsFunc(l.groups, func(g group) bool { return reaches(g.branches, q.schema, beside) }):
+	case reaches(l.all, q.schema, beside),
+		slices.ContainsFunc(l.groups, func(g group) bool { return reaches(g.branches, q.schema, beside) }):
 		c.gap(q.node, "refers to itself for the same value by way of its alternatives: there it is taken to hold")
 	}
 }

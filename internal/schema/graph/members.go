@@ -95,8 +95,8 @@ func (w *walk) members(o *objectRules, v document.Node, m markers, ok bool) (the
 	return there, ok
 }
 
-// hidden checks a member of an answer that is writeOnly. The caller of Check takes it out of the answer by its mark, so it is
-// no failure. An alternative of anyOf or oneOf that has it does not match.
+// hidden checks a member of an answer that is writeOnly. The caller of Check takes it out of the answer by its mark, so
+// it is no failure. An alternative of anyOf or oneOf that has it does not match.
 func (w *walk) hidden(v document.Node) bool {
 	if w.choosing == 0 {
 		return true

@@ -12,7 +12,8 @@ import (
 func (c *Compiler) identify() {
 	c.top = &resource{root: c.root}
 	raw := c.root.Raw()
-	if c.dialect == OpenAPI30 || !bytes.Contains(raw, []byte(`"$id"`)) && !bytes.Contains(raw, []byte(`"$anchor"`)) && !bytes.Contains(raw, []byte(`"$dynamicAnchor"`)) {
+	if c.dialect == OpenAPI30 || !bytes.Contains(raw, []byte(`"$id"`)) && !bytes.Contains(raw, []byte(`"$anchor"`)) &&
+		!bytes.Contains(raw, []byte(`"$dynamicAnchor"`)) {
 		return
 	}
 	c.top.uri = &url.URL{}

@@ -107,7 +107,8 @@ func (f *filler) textKeyword(name string, m document.Node) {
 // moreFormats are the formats of strings that JSON Schema does not define and Kubernetes checks. Its
 // durations are not among them: they are '1h30m', and in JSON Schema 'PT1H30M'.
 var moreFormats = []string{
-	"mac", "cidr", "password", "uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "bsonobjectid", "datetime",
+	"mac", "cidr", "password", "uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor",
+	"rgbcolor", "bsonobjectid", "datetime",
 }
 
 // hints are formats that say nothing of what values are right beyond the type.
@@ -236,7 +237,8 @@ func (f *filler) expression(text string, at document.Node) *pattern.Pattern {
 		if IsMistaken(err) {
 			say = f.warn
 		}
-		say(at, "is not enforced, because the expression is not one of RE2: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		say(at, "is not enforced, because the expression is not one of RE2: %s",
+			strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		return nil
 	}
 	f.patterns[p.String()] = p

@@ -44,11 +44,13 @@ var inDraft2020 = map[string]string{
 
 var suites = map[string]suite{
 	"2020-12": {
-		module: "github.com/google/jsonschema-go", folder: "jsonschema/testdata/draft2020-12", dialect: graph.Draft2020, least: 1000,
+		module: "github.com/google/jsonschema-go", folder: "jsonschema/testdata/draft2020-12", dialect: graph.Draft2020,
+		least:   1000,
 		skipped: inDraft2020,
 	},
 	"2020-12 in OpenAPI 3.1": {
-		module: "github.com/google/jsonschema-go", folder: "jsonschema/testdata/draft2020-12", dialect: graph.OpenAPI31, least: 1000,
+		module: "github.com/google/jsonschema-go", folder: "jsonschema/testdata/draft2020-12", dialect: graph.OpenAPI31,
+		least:   1000,
 		skipped: inDraft2020,
 	},
 	"draft 4": {
@@ -65,12 +67,16 @@ var suites = map[string]suite{
 		},
 	},
 	"formats": {
-		module: "github.com/xeipuuv/gojsonschema", folder: "testdata/draft7/optional/format", dialect: graph.OpenAPI31, least: 110,
-		skipped: map[string]string{"iri.json/validation of IRIs: a valid IRI based on IPv6": "later versions of the suite have it wrong, for it lacks its brackets"},
+		module: "github.com/xeipuuv/gojsonschema", folder: "testdata/draft7/optional/format", dialect: graph.OpenAPI31,
+		least: 110,
+		skipped: map[string]string{
+			"iri.json/validation of IRIs: a valid IRI based on IPv6": "later versions of the suite have it wrong, for it lacks its brackets"},
 	},
 	"formats besides": {
-		module: "github.com/santhosh-tekuri/jsonschema/v6", folder: "testdata/Extra-Test-Suite/tests/draft2020-12/optional/format", dialect: graph.OpenAPI31, least: 5,
-		skipped: map[string]string{"email.json/validation of duration strings: tab ok if quoted": "RFC 5321 has no tabs in quoted texts"},
+		module: "github.com/santhosh-tekuri/jsonschema/v6",
+		folder: "testdata/Extra-Test-Suite/tests/draft2020-12/optional/format", dialect: graph.OpenAPI31, least: 5,
+		skipped: map[string]string{
+			"email.json/validation of duration strings: tab ok if quoted": "RFC 5321 has no tabs in quoted texts"},
 	},
 }
 
@@ -156,7 +162,8 @@ func (g suiteGroup) judge(t *testing.T, id string, dialect graph.Dialect) int {
 			t.Fatalf("%s: %v", id, err)
 		}
 		if r := s.Check(v.Root(), graph.Requests); r.Valid() != c.Valid {
-			t.Errorf("%s: %s: valid %v, want %v\nschema %s\nvalue %s\nfindings %q\nfailures %v", id, c.Description, r.Valid(), c.Valid, g.Schema, c.Data, findings, r.Failures)
+			t.Errorf("%s: %s: valid %v, want %v\nschema %s\nvalue %s\nfindings %q\nfailures %v", id, c.Description,
+				r.Valid(), c.Valid, g.Schema, c.Data, findings, r.Failures)
 		}
 		v.Release()
 	}

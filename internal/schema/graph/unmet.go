@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 )
 
-// Unmet finds what no value can meet of a schema that refers to no others: bounds of which the least is above the most, required
-// members that a closed object cannot have, and values that the other keywords do not let be.
+// Unmet finds what no value can meet of a schema that refers to no others: bounds of which the least is above the most,
+// required members that a closed object cannot have, and values that the other keywords do not let be.
 func Unmet(n document.Node) (all []Finding) {
 	u := &unmet{found: func(f Finding) { all = append(all, f) }}
 	u.part(n)
@@ -22,7 +22,8 @@ func Unmet(n document.Node) (all []Finding) {
 	return all
 }
 
-// unmet finds what no value can meet of a schema that was compiled, by its own keywords and those of the schemas that it extends.
+// unmet finds what no value can meet of a schema that was compiled, by its own keywords and those of the schemas that
+// it extends.
 func (c *Compiler) unmet(n document.Node) {
 	u := &unmet{compiler: c, found: c.report}
 	u.part(n)
@@ -130,7 +131,8 @@ func (u *unmet) limit(keyword, strict string, sign int) (tightest limit) {
 // bounds finds a least value that is above the most.
 func (u *unmet) bounds(p pair) {
 	least, most := u.limit(p.least, p.aboveLeast, 1), u.limit(p.most, p.belowMost, -1)
-	if u.compiler == nil && p.aboveLeast == "" && most.at.Kind() == document.Number && document.CompareNumbers(most.at, zero) < 0 {
+	if u.compiler == nil && p.aboveLeast == "" && most.at.Kind() == document.Number &&
+		document.CompareNumbers(most.at, zero) < 0 {
 		u.add(most.at, "must be an integer of at least 0")
 		return
 	}
@@ -192,7 +194,8 @@ func (u *unmet) idle() {
 	accepts, _, _ := acceptable(names)
 	for m := n.First(); m.Valid(); m = m.Next() {
 		if of, is := kindOfKeyword(m.Key()); is && !accepts.has(of) && m.Kind() != document.Null {
-			u.found(Finding{At: m, Message: fmt.Sprintf("decides nothing: it is for %s, and the type is '%s'", manyOf(of), strings.Join(names, "' or '"))})
+			u.found(Finding{At: m, Message: fmt.Sprintf("decides nothing: it is for %s, and the type is '%s'",
+				manyOf(of), strings.Join(names, "' or '"))})
 		}
 	}
 }
@@ -238,7 +241,8 @@ func (u *unmet) unnamed() {
 	}
 }
 
-// closed finds required members that an object cannot have, since one of the schemas lets no other members be than its own.
+// closed finds required members that an object cannot have, since one of the schemas lets no other members be than its
+// own.
 func (u *unmet) closed() {
 	for _, p := range u.parts {
 		rest, _ := p.Get("additionalProperties")
@@ -251,7 +255,8 @@ func (u *unmet) closed() {
 			required, _ := part.Get("required")
 			for name := required.First(); name.Valid(); name = name.Next() {
 				if _, found := properties.Get(name.Str()); !found && name.Kind() == document.String {
-					u.add(name, "can never be met: `additionalProperties: false`%s lets no member '%.200s' be", elsewhere(rest, required), name.Str())
+					u.add(name, "can never be met: `additionalProperties: false`%s lets no member '%.200s' be",
+						elsewhere(rest, required), name.Str())
 				}
 			}
 		}
@@ -327,7 +332,8 @@ func (u *unmet) listed(list document.Node) {
 			first = keyword
 		}
 		if keyword.Parent().Index() == list.Parent().Index() { // a schema may extend another one by fewer values
-			lost = append(lost, Finding{At: v, Message: fmt.Sprintf("can never be the value: it does not fit `%s`", keyword.Key())})
+			lost = append(lost, Finding{At: v, Message: fmt.Sprintf("can never be the value: it does not fit `%s`",
+				keyword.Key())})
 		}
 	}
 	if first.Valid() && !isMet {
@@ -381,7 +387,8 @@ func (u *unmet) meets(v, m document.Node) bool {
 	case "type":
 		return u.compiler != nil && v.Parent().Kind() == document.Array || isOfType(v, m)
 	case "enum":
-		return m.Kind() != document.Array || m.Index() == v.Parent().Index() || slices.ContainsFunc(listed(m, false), func(o document.Node) bool { return document.EqualNodes(v, o) })
+		return m.Kind() != document.Array || m.Index() == v.Parent().Index() ||
+			slices.ContainsFunc(listed(m, false), func(o document.Node) bool { return document.EqualNodes(v, o) })
 	}
 	return true
 }

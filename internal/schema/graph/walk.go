@@ -84,7 +84,8 @@ func (w *walk) release() {
 	clear(w.frames[:cap(w.frames)])
 	clear(w.repeated[:cap(w.repeated)])
 	w.items.Release()
-	frames, failures, marks, repeated, decoded := w.frames[:0], w.failures[:0], w.marks[:0], w.repeated[:0], w.decoded[:0]
+	frames, failures, marks, repeated, decoded := w.frames[:0], w.failures[:0], w.marks[:0], w.repeated[:0],
+		w.decoded[:0]
 	if cap(repeated) > kept {
 		repeated = nil
 	}

@@ -111,7 +111,8 @@ func TestSize(t *testing.T) {
 // Numbers of Kubernetes are compared as what it decodes them to, and numbers of documents by their exact values.
 func TestNumber(t *testing.T) {
 	decoded := func(r Number, least, most float64, isExclusive bool) Number {
-		r.Minimum, r.Maximum = &Bound{Value: least, IsExclusive: isExclusive}, &Bound{Value: most, IsExclusive: isExclusive}
+		r.Minimum, r.Maximum = &Bound{Value: least, IsExclusive: isExclusive},
+			&Bound{Value: most, IsExclusive: isExclusive}
 		return r
 	}
 	exact := func(r Number, least, most string, isExclusive bool) Number {
@@ -140,16 +141,22 @@ func TestNumber(t *testing.T) {
 		{"no keyword, exact", Number{IsExact: true}, `1e300`, nil},
 		{"the least", decoded(Number{}, 1, 2, false), `1`, nil},
 		{"the greatest", decoded(Number{}, 1, 2, false), `2.0`, nil},
-		{"less", decoded(Number{}, 1, 2, false), `0.5`, []string{`f: Invalid value: 0.5: must be greater than or equal to 1`}},
-		{"greater", decoded(Number{}, 1, 2, false), `3`, []string{`f: Invalid value: 3: must be less than or equal to 2`}},
-		{"an exclusive minimum", decoded(Number{}, 1, 2, true), `1`, []string{`f: Invalid value: 1: must be greater than 1`}},
-		{"an exclusive maximum", decoded(Number{}, 1, 2, true), `2`, []string{`f: Invalid value: 2: must be less than 2`}},
+		{"less", decoded(Number{}, 1, 2, false), `0.5`,
+			[]string{`f: Invalid value: 0.5: must be greater than or equal to 1`}},
+		{"greater", decoded(Number{}, 1, 2, false), `3`,
+			[]string{`f: Invalid value: 3: must be less than or equal to 2`}},
+		{"an exclusive minimum", decoded(Number{}, 1, 2, true), `1`,
+			[]string{`f: Invalid value: 1: must be greater than 1`}},
+		{"an exclusive maximum", decoded(Number{}, 1, 2, true), `2`,
+			[]string{`f: Invalid value: 2: must be less than 2`}},
 		{"a double rounds", decoded(Number{}, 0, 0.1, false), `0.10000000000000000001`, nil},
 		{"exact does not", exact(Number{}, "0", "0.1", false), `0.10000000000000000001`,
 			[]string{`f: Invalid value: 0.10000000000000000001: must be less than or equal to 0.1`}},
 		{"the least, exact", exact(Number{}, "1", "2", false), `1.0`, nil},
-		{"an exclusive minimum, exact", exact(Number{}, "1", "2", true), `10e-1`, []string{`f: Invalid value: 10e-1: must be greater than 1`}},
-		{"an exclusive maximum, exact", exact(Number{}, "1", "2", true), `2`, []string{`f: Invalid value: 2: must be less than 2`}},
+		{"an exclusive minimum, exact", exact(Number{}, "1", "2", true), `10e-1`,
+			[]string{`f: Invalid value: 10e-1: must be greater than 1`}},
+		{"an exclusive maximum, exact", exact(Number{}, "1", "2", true), `2`,
+			[]string{`f: Invalid value: 2: must be less than 2`}},
 		{"int32", int32s, `-2147483648`, nil},
 		{"less than int32", int32s, `-2147483649`, []string{`f: Invalid value: -2147483649: ` + outOf32}},
 		{"greater than int32", int32s, `2147483648`, []string{`f: Invalid value: 2147483648: ` + outOf32}},
@@ -162,22 +169,25 @@ func TestNumber(t *testing.T) {
 			[]string{`f: Invalid value: 9223372036854775808: must be between -9223372036854775808 and 9223372036854775807, inclusive`}},
 		{"a fraction of int64 is left to the type", int64s, `1.5`, nil},
 		{"float", Number{IsSingle: true}, `3e38`, nil},
-		{"not float", Number{IsSingle: true}, `4e38`, []string{`f: Invalid value: 4e38: must be within the range of the format 'float'`}},
+		{"not float", Number{IsSingle: true}, `4e38`,
+			[]string{`f: Invalid value: 4e38: must be within the range of the format 'float'`}},
 		{"not float, exact", Number{IsSingle: true, IsExact: true}, `-4e38`,
 			[]string{`f: Invalid value: -4e38: must be within the range of the format 'float'`}},
 		{"a multiple", Number{MultipleOf: NewFactor(0.1)}, `0.3`, nil},
 		{"nearly a multiple", Number{MultipleOf: NewFactor(0.1)}, `0.30000000000000004`, nil},
-		{"no multiple", Number{MultipleOf: NewFactor(2)}, `3`, []string{`f: Invalid value: 3: must be a multiple of 2`}},
+		{"no multiple", Number{MultipleOf: NewFactor(2)}, `3`,
+			[]string{`f: Invalid value: 3: must be a multiple of 2`}},
 		{"a multiple, exact", factor("0.1"), `0.3`, nil},
 		{"nearly a multiple, exact", factor("0.1"), `0.30000000000000004`,
 			[]string{`f: Invalid value: 0.30000000000000004: must be a multiple of 0.1`}},
-		{"all", decoded(Number{Low: -10, High: 10, IsSingle: true, MultipleOf: NewFactor(3)}, 1e40, -1e40, false), `1e39`, []string{
-			`f: Invalid value: 1e39: must be between -10 and 10, inclusive`,
-			`f: Invalid value: 1e39: must be within the range of the format 'float'`,
-			`f: Invalid value: 1e39: must be greater than or equal to 1e+40`,
-			`f: Invalid value: 1e39: must be less than or equal to -1e+40`,
-			`f: Invalid value: 1e39: must be a multiple of 3`,
-		}},
+		{"all", decoded(Number{Low: -10, High: 10, IsSingle: true, MultipleOf: NewFactor(3)}, 1e40, -1e40, false),
+			`1e39`, []string{
+				`f: Invalid value: 1e39: must be between -10 and 10, inclusive`,
+				`f: Invalid value: 1e39: must be within the range of the format 'float'`,
+				`f: Invalid value: 1e39: must be greater than or equal to 1e+40`,
+				`f: Invalid value: 1e39: must be less than or equal to -1e+40`,
+				`f: Invalid value: 1e39: must be a multiple of 3`,
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := parse(t, c.value)
@@ -205,7 +215,8 @@ func TestEnum(t *testing.T) {
 		values = append(values, v)
 	}
 	kubernetes, exact := NewEnum(values), ExactEnum(values, nil)
-	if want := []string{"a", "b", "a", "1", "2.5", "true", "null", `{"n":1,"l":[]}`}; !slices.Equal(kubernetes.Shown, want) {
+	if want := []string{"a", "b", "a", "1", "2.5", "true", "null", `{"n":1,"l":[]}`}; !slices.Equal(kubernetes.Shown,
+		want) {
 		t.Errorf("messages list %q, want %q", kubernetes.Shown, want)
 	}
 	if want := []string{"a", "b", "1", "2.5", "true", `{"n":1,"l":[]}`}; !slices.Equal(exact.Shown, want) {

@@ -22,7 +22,8 @@ type Type struct {
 
 // Repeats appends the items that repeat an earlier one, once for each value that is repeated unless the type is exact,
 // in the list's order. If a list of type map has an item that cannot have keys, only that misfit is reported.
-func (l *Type) Repeats(found []document.Node, list document.Node, scratch *Items) (repeated []document.Node, misfit document.Node) {
+func (l *Type) Repeats(found []document.Node, list document.Node,
+	scratch *Items) (repeated []document.Node, misfit document.Node) {
 	if l.MayRepeat {
 		return found[:0], document.Node{}
 	}
@@ -46,7 +47,8 @@ func (l *Type) Repeats(found []document.Node, list document.Node, scratch *Items
 }
 
 // repeatsAmongFew is Repeats for a short list.
-func (l *Type) repeatsAmongFew(found []document.Node, list document.Node, filled bool) (repeated []document.Node, misfit document.Node) {
+func (l *Type) repeatsAmongFew(found []document.Node, list document.Node,
+	filled bool) (repeated []document.Node, misfit document.Node) {
 	var items, values [few]document.Node // values of the first key, invalid if there is none
 	var again [few]bool
 	i := 0

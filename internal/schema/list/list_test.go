@@ -27,9 +27,11 @@ func counted(format string) func(int) string {
 func TestLooksForRepeatedItems(t *testing.T) {
 	const n = 20_000
 	for name, item := range map[string]func(int) string{
-		"all different": counted(`"%d"`), "all the same": alike(`"a"`), "in pairs": func(i int) string { return fmt.Sprintf(`"%d"`, i/2) },
-		"numbers": counted(`%d`), "numbers in two spellings": func(i int) string { return []string{"1", "1.0"}[i%2] }, "objects": counted(`{"a":%d}`),
-		"lists": counted(`[[%d]]`), "nulls": alike(`null`), "empty": alike(`{}`),
+		"all different": counted(`"%d"`), "all the same": alike(`"a"`),
+		"in pairs": func(i int) string { return fmt.Sprintf(`"%d"`, i/2) },
+		"numbers":  counted(`%d`), "numbers in two spellings": func(i int) string { return []string{"1", "1.0"}[i%2] },
+		"objects": counted(`{"a":%d}`),
+		"lists":   counted(`[[%d]]`), "nulls": alike(`null`), "empty": alike(`{}`),
 	} {
 		d, err := document.Parse([]byte(listOf(n, item)), document.Limits{})
 		if err != nil {
@@ -87,7 +89,8 @@ var (
 	set   = Type{}
 	exact = Type{IsExact: true}
 	named = Type{Keys: []document.Name{document.NewName("name")}, Defaults: make([]document.Node, 1)}
-	ports = Type{Keys: []document.Name{document.NewName("port"), document.NewName("protocol")}, Defaults: make([]document.Node, 2)}
+	ports = Type{Keys: []document.Name{document.NewName("port"), document.NewName("protocol")},
+		Defaults: make([]document.Node, 2)}
 )
 
 // texts are values as they are spelled.
@@ -119,11 +122,13 @@ func TestRepeats(t *testing.T) {
 		{"exact: more digits than a double has", `0.1,0.10000000000000000001`, exact, ``, ``},
 		{"exact: lists and objects", `[1],[1.0],{"a":[1]},{"a":[1e0]}`, exact, `[1.0] {"a":[1e0]}`, ``},
 		{"keys that differ", `{"name":"a"},{"name":"b"},{"other":1}`, named, ``, ``},
-		{"keys that are the same", `{"name":"a","x":1},{"name":"b"},{"name":"a","x":2}`, named, `{"name":"a","x":2}`, ``},
+		{"keys that are the same", `{"name":"a","x":1},{"name":"b"},{"name":"a","x":2}`, named, `{"name":"a","x":2}`,
+			``},
 		{"keys that are missing", `{"x":1},{"x":2}`, named, `{"x":2}`, ``},
 		{"an item that cannot have keys", `{"name":"a"},"b",{"name":"a"}`, named, ``, `"b"`},
 		{"one of two keys differs", `{"port":1,"protocol":"TCP"},{"port":1,"protocol":"UDP"}`, ports, ``, ``},
-		{"both keys are the same", `{"port":1,"protocol":"TCP"},{"port":1.0,"protocol":"TCP"}`, ports, `{"port":1.0,"protocol":"TCP"}`, ``},
+		{"both keys are the same", `{"port":1,"protocol":"TCP"},{"port":1.0,"protocol":"TCP"}`, ports,
+			`{"port":1.0,"protocol":"TCP"}`, ``},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var filler []string // of a list that is long
@@ -132,8 +137,10 @@ func TestRepeats(t *testing.T) {
 			}
 			for _, text := range []string{"[" + c.list + "]", "[" + strings.Join(append(filler, c.list), ",") + "]"} {
 				got, misfit := c.of.Repeats(nil, parse(t, text), &Items{})
-				if texts(got) != c.want || misfit.Valid() != (c.misfit != "") || misfit.Valid() && string(misfit.Raw()) != c.misfit {
-					t.Errorf("%s: got %q, misfit %q; want %q, misfit %q", text, texts(got), misfit.Raw(), c.want, c.misfit)
+				if texts(got) != c.want || misfit.Valid() != (c.misfit != "") || misfit.Valid() &&
+					string(misfit.Raw()) != c.misfit {
+					t.Errorf("%s: got %q, misfit %q; want %q, misfit %q", text, texts(got), misfit.Raw(), c.want,
+						c.misfit)
 				}
 			}
 		})
@@ -175,7 +182,8 @@ func TestOldItems(t *testing.T) {
 				at, _ := n.Get("n")
 				return string(at.Raw())
 			}
-			if p, a := predecessors.Of(item), ancestors.Of(item); number(p) != c.predecessor || number(a) != c.ancestor {
+			if p, a := predecessors.Of(item), ancestors.Of(item); number(p) != c.predecessor ||
+				number(a) != c.ancestor {
 				t.Errorf("%s in %d items: predecessor %s, ancestor %s", c.item, list.Len(), p.Raw(), a.Raw())
 			}
 		}

@@ -14,8 +14,8 @@ import (
 )
 
 // The library finds words for everything that is wrong with metadata, and compares what it found with each other. What
-// a request can make it find is bounded here: of labels, annotations and the like, the library is shown no more that are
-// wrong than an answer could name.
+// a request can make it find is bounded here: of labels, annotations and the like, the library is shown no more that
+// are wrong than an answer could name.
 
 // MaxWrong is how many members of labels, annotations, finalizers, ownerReferences and managedFields, each, that are
 // surely wrong the library is shown.
@@ -90,7 +90,8 @@ func surelyRight(member part, c *document.Cursor) bool {
 func surelyWrong(member part, m document.Node) bool {
 	switch member {
 	case partLabels:
-		return m.Kind() != document.String || len(content.IsLabelKey(m.Key())) > 0 || len(content.IsLabelValue(m.Str())) > 0
+		return m.Kind() != document.String || len(content.IsLabelKey(m.Key())) > 0 ||
+			len(content.IsLabelValue(m.Str())) > 0
 	case partAnnotations:
 		return m.Kind() != document.String || len(content.IsLabelKey(strings.ToLower(m.Key()))) > 0
 	case partFinalizers:
@@ -103,7 +104,8 @@ func surelyWrong(member part, m document.Node) bool {
 		}
 	case partManagers:
 		v, found := m.Get("operation")
-		return !found || !v.Is(string(metav1.ManagedFieldsOperationUpdate)) && !v.Is(string(metav1.ManagedFieldsOperationApply))
+		return !found || !v.Is(string(metav1.ManagedFieldsOperationUpdate)) &&
+			!v.Is(string(metav1.ManagedFieldsOperationApply))
 	}
 	return false
 }

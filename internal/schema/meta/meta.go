@@ -41,13 +41,15 @@ const (
 
 // parts are the names of those members, from partName on.
 var parts = document.NewNames([]string{
-	"name", "generateName", "namespace", "generation", "labels", "annotations", "finalizers", "ownerReferences", "managedFields",
+	"name", "generateName", "namespace", "generation", "labels", "annotations", "finalizers", "ownerReferences",
+	"managedFields",
 })
 
 // Members are all members of metadata, sorted by name.
 var Members = []string{
 	"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName",
-	"generation", "labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
+	"generation", "labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink",
+	"uid",
 }
 
 var (
@@ -107,8 +109,8 @@ func (r Rules) Check(meta document.Node, path func() *field.Path) (errs field.Er
 	return errs, left, nil
 }
 
-// inOrder sorts what is wrong with labels, and what with annotations: the library goes through them as Go's maps are, in
-// another order each time.
+// inOrder sorts what is wrong with labels, and what with annotations: the library goes through them as Go's maps are,
+// in another order each time.
 func inOrder(errs field.ErrorList) {
 	for len(errs) > 0 {
 		n := 1
@@ -118,7 +120,8 @@ func inOrder(errs field.ErrorList) {
 		if at := errs[0].Field; strings.HasSuffix(at, ".labels") || strings.HasSuffix(at, ".annotations") {
 			slices.SortStableFunc(errs[:n], func(a, b *field.Error) int {
 				// Of a text that is a key and a value too, what is wrong with the key comes first.
-				return cmp.Or(strings.Compare(fmt.Sprint(a.BadValue), fmt.Sprint(b.BadValue)), cmp.Compare(rankOf(a), rankOf(b)))
+				return cmp.Or(strings.Compare(fmt.Sprint(a.BadValue), fmt.Sprint(b.BadValue)),
+					cmp.Compare(rankOf(a), rankOf(b)))
 			})
 		}
 		errs = errs[n:]
@@ -148,7 +151,8 @@ func (r Rules) ask(meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
 	if namespaced && meta.Namespace == "" {
 		meta.Namespace = "default" // it stands in the URL
 	}
-	return validation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, meta, nil, namespaced, name, path,
+	return validation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, meta, nil, namespaced,
+		name, path,
 		utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeValidationBeta))
 }
 
@@ -209,7 +213,8 @@ func (r Rules) Quick(notes *document.Noter, meta document.Node) bool {
 		case partFinalizers:
 			for f := m.First(); f.Valid(); f = f.Next() {
 				s := f.Str()
-				if s == metav1.FinalizerOrphanDependents || s == metav1.FinalizerDeleteDependents || !isLabelKey(s, false) {
+				if s == metav1.FinalizerOrphanDependents || s == metav1.FinalizerDeleteDependents ||
+					!isLabelKey(s, false) {
 					return false
 				}
 			}
@@ -281,7 +286,8 @@ func quickManager(entry document.Node) bool {
 	for m := entry.First(); m.Valid(); m = m.Next() {
 		switch m.Key() {
 		case "operation":
-			operation = m.Is(string(metav1.ManagedFieldsOperationUpdate)) || m.Is(string(metav1.ManagedFieldsOperationApply))
+			operation = m.Is(string(metav1.ManagedFieldsOperationUpdate)) ||
+				m.Is(string(metav1.ManagedFieldsOperationApply))
 		case "fieldsType":
 			if !m.Is("FieldsV1") {
 				return false

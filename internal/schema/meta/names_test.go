@@ -23,7 +23,8 @@ func checkNames(t *testing.T, s string) {
 		{"label", isLabel(s), len(validation.IsDNS1123Label(s)) == 0},
 		{"kind", IsKind(s), len(validation.IsDNS1035Label(strings.ToLower(s))) == 0},
 	} {
-		if c.got && !c.want || !c.got && c.want && ascii(s) { // lower case of 'K' (U+212A) is ASCII: that is left to the library
+		if c.got && !c.want || !c.got && c.want && ascii(s) {
+			// lower case of 'K' (U+212A) is ASCII: that is left to the library
 			t.Errorf("%s %q: got %v, want %v", c.name, s, c.got, c.want)
 		}
 	}
@@ -37,8 +38,10 @@ func ascii(s string) bool {
 }
 
 var nameSamples = []string{
-	"", "a", "A", "a-b", "-a", "a-", "a.b", ".a", "a.", "a..b", "a_b", "_a", "example.com/x", "Example.com/x", "example.com/", "/x", "a/b/c",
-	"a-.b", "a.-b", "a b", "é", "a%b", "..", strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("a", 253) + "/b", strings.Repeat("a", 254) + "/b",
+	"", "a", "A", "a-b", "-a", "a-", "a.b", ".a", "a.", "a..b", "a_b", "_a", "example.com/x", "Example.com/x",
+	"example.com/", "/x", "a/b/c",
+	"a-.b", "a.-b", "a b", "é", "a%b", "..", strings.Repeat("a", 63), strings.Repeat("a", 64),
+	strings.Repeat("a", 253) + "/b", strings.Repeat("a", 254) + "/b",
 	"1a", "a1", "A1-b", "x/" + strings.Repeat("b", 64), "\u212aind/a",
 }
 

@@ -47,8 +47,8 @@ var (
 )
 
 // Carry gives the object of an update the members of metadata that are the system's, from the stored object, as
-// k8s.io/apiserver's rest.BeforeUpdate does: a client can neither change a creationTimestamp or generation nor take back
-// or postpone a deletionTimestamp. What a client may not send at all is left for [ValidateUpdate].
+// k8s.io/apiserver's rest.BeforeUpdate does: a client can neither change a creationTimestamp or generation nor take
+// back or postpone a deletionTimestamp. What a client may not send at all is left for [ValidateUpdate].
 func Carry(d *document.Document, old document.Node) {
 	root := d.Root()
 	meta, found := root.Lookup(metadataName)
@@ -90,7 +90,8 @@ func ValidateUpdate(obj, old document.Node) field.ErrorList {
 	}
 	before.Name, before.Namespace = decoded.Name, decoded.Namespace // the URL names them
 	decoded.ResourceVersion, before.ResourceVersion = "1", "1"
-	errs := validation.ValidateObjectMetaDeclaratively(context.Background(), operation.Update, decoded, before, decoded.Namespace != "",
+	errs := validation.ValidateObjectMetaDeclaratively(context.Background(), operation.Update, decoded, before,
+		decoded.Namespace != "",
 		validation.NameIsDNSSubdomain, path, utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeValidationBeta))
 	for _, err := range errs {
 		if before, list, found := strings.Cut(err.Detail, "[]string{"); found {

@@ -20,7 +20,8 @@ func New(seed uint64) *Generator {
 	return &Generator{rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))}
 }
 
-var names = []string{"a", "b", "c", "name", "size", "mode", "spec", "kind", "metadata", "apiVersion", "replicas", "selector", "x-y", "é"}
+var names = []string{"a", "b", "c", "name", "size", "mode", "spec", "kind", "metadata", "apiVersion", "replicas",
+	"selector", "x-y", "é"}
 
 // Schema is a structural schema of an object. Kubernetes may refuse it all the
 // same, mostly for its defaults.
@@ -92,7 +93,8 @@ func (g *Generator) rules(s *apiextensionsv1.JSONSchemaProps) {
 			if t := s.Properties[name].Type; t == "string" {
 				rules = append(rules, "!has(self."+name+") || self."+name+" != 'a'", "self."+name+" != 'abc'")
 			} else if t == "integer" {
-				rules = append(rules, "!has(self."+name+") || self."+name+" > 2", "self."+name+" < 5", "10 / self."+name+" > 1")
+				rules = append(rules, "!has(self."+name+") || self."+name+" > 2", "self."+name+" < 5",
+					"10 / self."+name+" > 1")
 			}
 			paths = append(paths, "."+name)
 		}
@@ -125,7 +127,8 @@ func (g *Generator) rules(s *apiextensionsv1.JSONSchemaProps) {
 		}
 		if g.one(3) {
 			r.Reason = pointer(pick(g, []apiextensionsv1.FieldValueErrorReason{
-				apiextensionsv1.FieldValueForbidden, apiextensionsv1.FieldValueRequired, apiextensionsv1.FieldValueDuplicate, apiextensionsv1.FieldValueInvalid,
+				apiextensionsv1.FieldValueForbidden, apiextensionsv1.FieldValueRequired,
+				apiextensionsv1.FieldValueDuplicate, apiextensionsv1.FieldValueInvalid,
 			}))
 		}
 		if len(paths) > 0 && g.one(2) {
@@ -237,7 +240,8 @@ func (g *Generator) list(depth int) apiextensionsv1.JSONSchemaProps {
 	return s
 }
 
-var formats = []string{"date", "date-time", "duration", "ipv4", "ipv6", "cidr", "uuid", "byte", "uri", "email", "hostname", "mac", "password", "moon", "k8s-short-name"}
+var formats = []string{"date", "date-time", "duration", "ipv4", "ipv6", "cidr", "uuid", "byte", "uri", "email",
+	"hostname", "mac", "password", "moon", "k8s-short-name"}
 
 func (g *Generator) text() apiextensionsv1.JSONSchemaProps {
 	s := apiextensionsv1.JSONSchemaProps{Type: "string"}

@@ -39,7 +39,8 @@ type Kubernetes struct {
 // NewKubernetes prepares the schema of a resource as an API server does.
 func NewKubernetes(props *apiextensionsv1.JSONSchemaProps) (*Kubernetes, error) {
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props.DeepCopy(), internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props.DeepCopy(), internal,
+		nil); err != nil {
 		return nil, err
 	}
 	s, err := structuralschema.NewStructural(internal)
@@ -82,13 +83,17 @@ func (j *Kubernetes) Prune(obj map[string]any) (unknown []string, err error) {
 			}
 		}
 	}
-	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(obj, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(obj,
+		objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
 		return nil, err
 	}
-	unknown = append(unknown, pruning.PruneWithOptions(obj, j.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
+	unknown = append(unknown,
+		pruning.PruneWithOptions(obj, j.structural, true,
+			structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
 	structuraldefaulting.PruneNonNullableNullsWithoutDefaults(obj, j.structural)
-	fieldErr, paths := objectmeta.CoerceWithOptions(nil, obj, j.structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
+	fieldErr, paths := objectmeta.CoerceWithOptions(nil, obj, j.structural, false,
+		objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
 	if fieldErr != nil {
 		return nil, fieldErr
 	}
@@ -125,7 +130,8 @@ func (j *Kubernetes) Validate(obj, old map[string]any) ([]Failure, error) {
 		if meta.Name == "" && meta.GenerateName != "" {
 			meta.Name = "generated"
 		}
-		errs = append(errs, validation.ValidateObjectMetaDeclaratively(ctx, operation.Create, meta, nil, j.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"), false)...)
+		errs = append(errs, validation.ValidateObjectMetaDeclaratively(ctx, operation.Create, meta, nil, j.Namespaced,
+			validation.NameIsDNSSubdomain, field.NewPath("metadata"), false)...)
 	}
 	var celOptions []cel.Option
 	if old == nil {
@@ -133,7 +139,8 @@ func (j *Kubernetes) Validate(obj, old map[string]any) ([]Failure, error) {
 	} else {
 		correlated := common.NewCorrelatedObject(obj, old, &model.Structural{Structural: j.structural})
 		celOptions = append(celOptions, cel.WithRatcheting(correlated))
-		errs = append(errs, apiservervalidation.ValidateCustomResourceUpdate(nil, obj, old, j.validator, apiservervalidation.WithRatcheting(correlated))...)
+		errs = append(errs, apiservervalidation.ValidateCustomResourceUpdate(nil, obj, old, j.validator,
+			apiservervalidation.WithRatcheting(correlated))...)
 	}
 	errs = append(errs, objectmeta.Validate(ctx, nil, obj, j.structural, false)...)
 	if old == nil || len(listtype.ValidateListSetsAndMaps(nil, j.structural, old)) == 0 {
@@ -147,7 +154,8 @@ func (j *Kubernetes) Validate(obj, old map[string]any) ([]Failure, error) {
 			if old != nil {
 				before = old
 			}
-			found, _ := j.rules.Validate(ctx, nil, j.structural, obj, before, celconfig.RuntimeCELCostBudget, celOptions...)
+			found, _ := j.rules.Validate(ctx, nil, j.structural, obj, before, celconfig.RuntimeCELCostBudget,
+				celOptions...)
 			errs = append(errs, found...)
 		}
 	}
@@ -157,7 +165,8 @@ func (j *Kubernetes) Validate(obj, old map[string]any) ([]Failure, error) {
 func blocking(errs field.ErrorList) bool {
 	for _, err := range errs {
 		switch err.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+			field.ErrorTypeTypeInvalid:
 			return true
 		}
 	}

@@ -58,17 +58,26 @@ func (g *Generator) metadata(sloppy int, first string) json.RawMessage {
 
 // metadataParts are members of metadata, right and wrong.
 var metadataParts = []string{
-	`"labels":{"b d":"x"}`, `"labels":{"a":"-"}`, `"labels":{"a":1}`, `"labels":null`, `"labels":[]`, `"labels":{"example.com/a":"","b":"B.1_2"}`,
-	`"annotations":{"a":null}`, `"annotations":{"Example.com/A":"b"}`, `"annotations":{"-":"b"}`, `"finalizers":["f"]`, `"finalizers":["f f"]`,
-	`"finalizers":["orphan","foregroundDeletion"]`, `"finalizers":["example.com/f",null]`, `"bogus":1`, `"generation":-1`, `"generation":1`, `"generation":1.0`,
-	`"generation":"1"`, `"creationTimestamp":null`, `"creationTimestamp":"2020-01-02T03:04:05Z"`, `"creationTimestamp":"soon"`, `"uid":"u"`,
-	`"ownerReferences":[{"kind":"A","uid":"1","zz":2}]`, `"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"a","uid":"1"}]`,
-	`"ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"a","uid":"1"}]`, `"ownerReferences":[{"apiVersion":"a/v1","kind":"A","name":"","uid":"1"}]`,
+	`"labels":{"b d":"x"}`, `"labels":{"a":"-"}`, `"labels":{"a":1}`, `"labels":null`, `"labels":[]`,
+	`"labels":{"example.com/a":"","b":"B.1_2"}`,
+	`"annotations":{"a":null}`, `"annotations":{"Example.com/A":"b"}`, `"annotations":{"-":"b"}`, `"finalizers":["f"]`,
+	`"finalizers":["f f"]`,
+	`"finalizers":["orphan","foregroundDeletion"]`, `"finalizers":["example.com/f",null]`, `"bogus":1`,
+	`"generation":-1`, `"generation":1`, `"generation":1.0`,
+	`"generation":"1"`, `"creationTimestamp":null`, `"creationTimestamp":"2020-01-02T03:04:05Z"`,
+	`"creationTimestamp":"soon"`, `"uid":"u"`,
+	`"ownerReferences":[{"kind":"A","uid":"1","zz":2}]`,
+	`"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"a","uid":"1"}]`,
+	`"ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"a","uid":"1"}]`,
+	`"ownerReferences":[{"apiVersion":"a/v1","kind":"A","name":"","uid":"1"}]`,
 	`"ownerReferences":[{"apiVersion":"a/v1","kind":"A","name":"a","uid":"1","controller":true},{"apiVersion":"a/v1","kind":"B","name":"b","uid":"2","controller":true}]`,
-	`"ownerReferences":[{"apiVersion":"a/b/c","kind":"A","name":"a","uid":"1"}]`, `"ownerReferences":[{"apiVersion":"/v1","kind":"A","name":"a","uid":"1"}]`,
+	`"ownerReferences":[{"apiVersion":"a/b/c","kind":"A","name":"a","uid":"1"}]`,
+	`"ownerReferences":[{"apiVersion":"/v1","kind":"A","name":"a","uid":"1"}]`,
 	`"managedFields":[{"manager":"m","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{}},"time":"2020-01-02T03:04:05Z"}]`,
-	`"managedFields":[{"operation":"Create"}]`, `"managedFields":[{"operation":"Apply","fieldsType":"FieldsV2"}]`, `"managedFields":[{"operation":"Apply","manager":"\u0001"}]`,
-	`"managedFields":[{}]`, `"generateName":"a-"`, `"generateName":"-"`, `"generateName":"a/b"`, `"deletionGracePeriodSeconds":3`, `"name":"A"`, `"name":""`, `"name":"a/b"`,
+	`"managedFields":[{"operation":"Create"}]`, `"managedFields":[{"operation":"Apply","fieldsType":"FieldsV2"}]`,
+	`"managedFields":[{"operation":"Apply","manager":"\u0001"}]`,
+	`"managedFields":[{}]`, `"generateName":"a-"`, `"generateName":"-"`, `"generateName":"a/b"`,
+	`"deletionGracePeriodSeconds":3`, `"name":"A"`, `"name":""`, `"name":"a/b"`,
 	`"name":3`, `"namespace":"team-a"`, `"namespace":"a.b"`,
 }
 
@@ -90,9 +99,12 @@ func (g *Generator) print(members map[string]json.RawMessage) []byte {
 // sorted are the keys of a map. Its own order is random; the seed alone is to decide.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-var scalars = []string{`null`, `true`, `false`, `0`, `1`, `-1`, `5`, `1.0`, `1.5`, `1e1`, `3000000000`, `9007199254740993`, `1e17`, `9223372036854775808`,
-	`""`, `"a"`, `"abc"`, `"Open"`, `"éé"`, `"2020-01-02"`, `"2020-01-02T03:04:05Z"`, `"5s"`, `"10.0.0.1"`, `"::1"`, `"10.0.0.0/8"`, `"aGk="`,
-	`"https://example.com/x"`, `"a@b.c"`, `"example.com"`, `"123e4567-e89b-12d3-a456-426614174000"`, `"00:00:5e:00:53:01"`, `"42"`, `[]`, `{}`,
+var scalars = []string{`null`, `true`, `false`, `0`, `1`, `-1`, `5`, `1.0`, `1.5`, `1e1`, `3000000000`,
+	`9007199254740993`, `1e17`, `9223372036854775808`,
+	`""`, `"a"`, `"abc"`, `"Open"`, `"éé"`, `"2020-01-02"`, `"2020-01-02T03:04:05Z"`, `"5s"`, `"10.0.0.1"`, `"::1"`,
+	`"10.0.0.0/8"`, `"aGk="`,
+	`"https://example.com/x"`, `"a@b.c"`, `"example.com"`, `"123e4567-e89b-12d3-a456-426614174000"`,
+	`"00:00:5e:00:53:01"`, `"42"`, `[]`, `{}`,
 	`[1,"a",null]`, `{"a":1,"zz":{"b":2}}`}
 
 // value is JSON for the schema.
@@ -154,7 +166,8 @@ func (g *Generator) value(s *apiextensionsv1.JSONSchemaProps, sloppy int) []byte
 		}
 		return append(b, ']')
 	case "string":
-		return []byte(pick(g, []string{`"a"`, `"abc"`, `"a-b"`, `"Open"`, `"2020-01-02T03:04:05Z"`, `"10.0.0.1"`, `"5s"`, `"aGk="`, `"éé"`}))
+		return []byte(pick(g, []string{`"a"`, `"abc"`, `"a-b"`, `"Open"`, `"2020-01-02T03:04:05Z"`, `"10.0.0.1"`,
+			`"5s"`, `"aGk="`, `"éé"`}))
 	case "integer":
 		return strconv.AppendInt(nil, int64(g.IntN(9)), 10)
 	case "number":

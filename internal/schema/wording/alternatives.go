@@ -9,8 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// AnyOf says that a value matches no alternative. If each of them demands one member and nothing else, members are their
-// names, and the failure names them; else there are none.
+// AnyOf says that a value matches no alternative. If each of them demands one member and nothing else, members are
+// their names, and the failure names them; else there are none.
 func AnyOf(path *field.Path, members []string) *field.Error {
 	if members != nil {
 		return field.Invalid(path, Omitted, "must have at least one of "+Among(members))

@@ -16,7 +16,8 @@ func TestAlternatives(t *testing.T) {
 		{OneOf(at, 0, nil).Error(), "f: Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none"},
 		{OneOf(at, 2, nil).Error(), "f: Invalid value: must match exactly one of the alternatives in 'oneOf', and matches 2"},
 		{OneOf(at, 0, []string{"a"}).Error(), "f: Invalid value: must have exactly one of `a`, and has none"},
-		{OneOf(at, 3, []string{"a", "b", "c"}).Error(), "f: Invalid value: must have exactly one of `a`, `b` and `c`, and has 3"},
+		{OneOf(at, 3, []string{"a", "b", "c"}).Error(),
+			"f: Invalid value: must have exactly one of `a`, `b` and `c`, and has 3"},
 		{Among([]string{strings.Repeat("a", 300), "b"}), "`" + Clip(strings.Repeat("a", 300)) + "` and `b`"},
 	} {
 		if c.got != c.want {

@@ -1,5 +1,5 @@
-// Package wording words what is wrong with a value of a request, by package status, and what Kubernetes' own checks say,
-// as the API conventions ask.
+// Package wording words what is wrong with a value of a request, by package status, and what Kubernetes' own checks
+// say, as the API conventions ask.
 package wording
 
 import (
@@ -142,8 +142,8 @@ func Closed(path *field.Path, name string) *field.Error {
 
 const closed = "may not be set: the schema allows no other properties than its own"
 
-// CountOf reports whether a failure is one of the number of an object's members, or a list's items: they are too few, or too
-// many.
+// CountOf reports whether a failure is one of the number of an object's members, or a list's items: they are too few,
+// or too many.
 func CountOf(err *field.Error) (isFew, isMany bool) {
 	isCount := func(noun string) bool { return strings.HasSuffix(err.Detail, noun) }
 	if !slices.ContainsFunc([]string{" properties", " property", " items", " item"}, isCount) {

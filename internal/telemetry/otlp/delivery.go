@@ -10,7 +10,8 @@ import (
 // overdue is how long a sending may take before it counts as one that fails.
 const overdue = time.Second
 
-// A Delivery says how the sending of a signal goes. It is safe for concurrent use. Nil is the one of a signal that is not sent.
+// A Delivery says how the sending of a signal goes. It is safe for concurrent use. Nil is the one of a signal that is
+// not sent.
 type Delivery struct {
 	lost atomic.Uint64
 

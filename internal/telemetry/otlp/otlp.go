@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// Resource describes the gateway in what it sends by OTLP. The instance is an id of the process, the same for all that it
-// sends.
+// Resource describes the gateway in what it sends by OTLP. The instance is an id of the process, the same for all that
+// it sends.
 func Resource(ctx context.Context, version, instance string) (*resource.Resource, error) {
 	r, err := resource.New(ctx, resource.WithAttributes(
 		attribute.String("service.name", "admission-gateway"), attribute.String("service.version", version),

@@ -18,7 +18,8 @@ func ParseTraceparent(value []byte) (trace.SpanContext, bool) {
 	}
 	var version, flags [1]byte
 	c := trace.SpanContextConfig{Remote: true}
-	if !decode(version[:], value[:2]) || !decode(c.TraceID[:], value[3:35]) || !decode(c.SpanID[:], value[36:52]) || !decode(flags[:], value[53:55]) {
+	if !decode(version[:], value[:2]) || !decode(c.TraceID[:], value[3:35]) || !decode(c.SpanID[:], value[36:52]) ||
+		!decode(flags[:], value[53:55]) {
 		return trace.SpanContext{}, false
 	}
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry/otlp"
 )
 
-// A counter lies between the tracer and the SDK's queue of spans, and between that and the exporter. It lets no more spans
-// wait than the queue takes, so that it knows of each that is lost.
+// A counter lies between the tracer and the SDK's queue of spans, and between that and the exporter. It lets no more
+// spans wait than the queue takes, so that it knows of each that is lost.
 type counter struct {
 	sdktrace.SpanProcessor // the queue
 	delivery               *otlp.Delivery
@@ -26,7 +26,8 @@ func newCounter(exporter sdktrace.SpanExporter) *counter {
 	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil && n > 0 {
 		c.room = int64(n)
 	}
-	c.SpanProcessor = sdktrace.NewBatchSpanProcessor(&countedExporter{exporter, c}, sdktrace.WithMaxQueueSize(int(c.room)))
+	c.SpanProcessor = sdktrace.NewBatchSpanProcessor(&countedExporter{exporter, c},
+		sdktrace.WithMaxQueueSize(int(c.room)))
 	return c
 }
 

@@ -87,8 +87,8 @@ type asking struct{}
 // of nothing.
 type Question struct{ span trace.Span }
 
-// Ask begins the span of a question that is asked for a request, by the request's context. It returns nil if the request
-// is not traced.
+// Ask begins the span of a question that is asked for a request, by the request's context. It returns nil if the
+// request is not traced.
 func Ask(ctx context.Context, method string) *Question {
 	t, isTraced := ctx.Value(asking{}).(*Tracer)
 	if !isTraced {

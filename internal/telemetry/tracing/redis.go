@@ -10,13 +10,15 @@ import (
 
 // Redis says which Redis is asked.
 type Redis struct {
-	// Address is the host and port of the server; empty if there are several, and the request does not know which it is.
+	// Address is the host and port of the server; empty if there are several, and the request does not know which it
+	// is.
 	Address string
 	// Database is the number of the database.
 	Database int
 }
 
-// AskedRedis makes a span of a command that began at a time and is over. The failure is why there was no answer, in a word.
+// AskedRedis makes a span of a command that began at a time and is over. The failure is why there was no answer, in a
+// word.
 func (r *Request) AskedRedis(to *Redis, command string, began time.Time, failure string) {
 	attributes := []attribute.KeyValue{
 		attribute.String("db.system.name", "redis"), attribute.String("db.operation.name", command),

@@ -39,7 +39,8 @@ func (t *Tracer) Look(header, state []byte) Start {
 
 // below decides about a request by the span of the client that it is a part of.
 func (t *Tracer) below(parent trace.SpanContext, state []byte) Start {
-	s := Start{parent: parent, id: parent.TraceID(), HasParent: true, IsTraced: t.sampling.samples(parent, parent.TraceID())}
+	s := Start{parent: parent, id: parent.TraceID(), HasParent: true,
+		IsTraced: t.sampling.samples(parent, parent.TraceID())}
 	if s.IsTraced && len(state) > 0 {
 		if parsed, err := trace.ParseTraceState(string(state)); err == nil {
 			s.parent = s.parent.WithTraceState(parsed)
@@ -68,11 +69,13 @@ type Request struct {
 func (t *Tracer) Begin(s Start, started time.Time, lines []byte) *Request {
 	r := &Request{tracer: t, lines: append([]byte(nil), lines...)}
 	ctx := context.WithValue(context.WithValue(context.Background(), chosen{}, s.id), asking{}, t)
-	ctx = outbound.WithTrace(ctx, func(over http.RoundTripper) http.RoundTripper { return t.Transport(over, KeepTrace) })
+	ctx = outbound.WithTrace(ctx,
+		func(over http.RoundTripper) http.RoundTripper { return t.Transport(over, KeepTrace) })
 	if s.HasParent {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, s.parent)
 	}
-	r.ctx, r.span = t.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(started))
+	r.ctx, r.span = t.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithTimestamp(started))
 	return r
 }
 
@@ -133,7 +136,8 @@ func (r *Request) Decided(v Verdict, cost int64) {
 		r.BeginAdmission()
 	}
 	attributes := []attribute.KeyValue{
-		attribute.String("gateway.policy", v.Policy), attribute.String("gateway.verdict", v.Verdict), attribute.Int64("gateway.cost", cost),
+		attribute.String("gateway.policy", v.Policy), attribute.String("gateway.verdict", v.Verdict),
+		attribute.Int64("gateway.cost", cost),
 	}
 	if v.Binding != "" {
 		attributes = append(attributes, attribute.String("gateway.binding", v.Binding))
@@ -183,7 +187,8 @@ func (r *Request) End(o *telemetry.Record) {
 	}
 	text("user_agent.original", o.Asked.UserAgent)
 	text("network.protocol.version", o.Asked.Version)
-	r.span.SetAttributes(attribute.Int64("http.request.body.size", o.Spent.Received), attribute.Int64("http.response.body.size", o.Spent.Sent))
+	r.span.SetAttributes(attribute.Int64("http.request.body.size", o.Spent.Received),
+		attribute.Int64("http.response.body.size", o.Spent.Sent))
 	if o.Outcome.Code > 0 {
 		r.span.SetAttributes(attribute.Int("http.response.status_code", o.Outcome.Code))
 	}

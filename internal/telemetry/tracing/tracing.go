@@ -65,7 +65,8 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	}
 	t.counter = newCounter(exporter)
 	t.provider = sdktrace.NewTracerProvider(
-		sdktrace.WithSpanProcessor(t.counter), sdktrace.WithResource(r), sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithIDGenerator(ids{}),
+		sdktrace.WithSpanProcessor(t.counter), sdktrace.WithResource(r), sdktrace.WithSampler(sdktrace.AlwaysSample()),
+		sdktrace.WithIDGenerator(ids{}),
 	)
 	t.tracer = t.provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version))
 	return t, nil
@@ -93,7 +94,8 @@ func (o *Options) newExporter(ctx context.Context) (sdktrace.SpanExporter, error
 	case byGRPC:
 		client = otlptracegrpc.NewClient()
 	case o.Endpoint != "":
-		client = otlptracehttp.NewClient(otlptracehttp.WithEndpointURL(strings.TrimSuffix(o.Endpoint, "/") + "/v1/traces"))
+		client = otlptracehttp.NewClient(otlptracehttp.WithEndpointURL(strings.TrimSuffix(o.Endpoint, "/") +
+			"/v1/traces"))
 	default:
 		client = otlptracehttp.NewClient()
 	}

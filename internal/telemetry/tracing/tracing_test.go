@@ -40,8 +40,10 @@ func TestParseTraceparent(t *testing.T) {
 // The decision is the one of the SDK's samplers of the same names.
 func TestSampling(t *testing.T) {
 	for name, sdk := range map[string]sdktrace.Sampler{
-		"always_on": sdktrace.AlwaysSample(), "always_off": sdktrace.NeverSample(), "traceidratio": sdktrace.TraceIDRatioBased(0.3),
-		"parentbased_always_on": sdktrace.ParentBased(sdktrace.AlwaysSample()), "parentbased_always_off": sdktrace.ParentBased(sdktrace.NeverSample()),
+		"always_on": sdktrace.AlwaysSample(), "always_off": sdktrace.NeverSample(),
+		"traceidratio":             sdktrace.TraceIDRatioBased(0.3),
+		"parentbased_always_on":    sdktrace.ParentBased(sdktrace.AlwaysSample()),
+		"parentbased_always_off":   sdktrace.ParentBased(sdktrace.NeverSample()),
 		"parentbased_traceidratio": sdktrace.ParentBased(sdktrace.TraceIDRatioBased(0.3)),
 	} {
 		ours, err := samplingByName(name, "0.3")
@@ -53,16 +55,19 @@ func TestSampling(t *testing.T) {
 			var parent trace.SpanContext
 			ctx := context.Background()
 			if i%3 > 0 {
-				parent = trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: newSpanID(), TraceFlags: trace.TraceFlags(i%3 - 1), Remote: true})
+				parent = trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: newSpanID(),
+					TraceFlags: trace.TraceFlags(i%3 - 1), Remote: true})
 				ctx = trace.ContextWithSpanContext(ctx, parent)
 			}
-			want := sdk.ShouldSample(sdktrace.SamplingParameters{ParentContext: ctx, TraceID: id}).Decision == sdktrace.RecordAndSample
+			want := sdk.ShouldSample(sdktrace.SamplingParameters{ParentContext: ctx,
+				TraceID: id}).Decision == sdktrace.RecordAndSample
 			if got := ours.samples(parent, id); got != want {
 				t.Errorf("%s: trace %s with parent %v is sampled: %v, want %v", name, id, parent, got, want)
 			}
 		}
 	}
-	for _, wrong := range [][2]string{{"jaeger_remote", ""}, {"traceidratio", "2"}, {"traceidratio", "x"}, {"traceidratio", "NaN"}} {
+	for _, wrong := range [][2]string{{"jaeger_remote", ""}, {"traceidratio", "2"}, {"traceidratio", "x"},
+		{"traceidratio", "NaN"}} {
 		if _, err := samplingByName(wrong[0], wrong[1]); err == nil {
 			t.Errorf("no error for %q", wrong)
 		}
@@ -77,15 +82,19 @@ func TestOffWithoutWord(t *testing.T) {
 	}{
 		{nil, false, false},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, true, false},
-		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, true, false},
+		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1",
+			"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, true, false},
 		{map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, true, false},
-		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"}, false, false},
-		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}, false, false},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"}, false,
+			false},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}, false,
+			false},
 		{map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, false, true},
 		{map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, false, true},
 		{map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_TRACES_SAMPLER": "xray"}, false, true},
 	} {
-		for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER", "OTEL_SDK_DISABLED", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_TRACES_SAMPLER"} {
+		for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+			"OTEL_TRACES_EXPORTER", "OTEL_SDK_DISABLED", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_TRACES_SAMPLER"} {
 			t.Setenv(name, tt.environment[name])
 		}
 		tracer, err := New(context.Background(), Options{})
@@ -99,7 +108,8 @@ func TestOffWithoutWord(t *testing.T) {
 }
 
 func BenchmarkUnsampled(b *testing.B) {
-	tracer, err := New(context.Background(), Options{Exporter: tracetest.NewInMemoryExporter(), Endpoint: "http://127.0.0.1:1"})
+	tracer, err := New(context.Background(),
+		Options{Exporter: tracetest.NewInMemoryExporter(), Endpoint: "http://127.0.0.1:1"})
 	if err != nil {
 		b.Fatal(err)
 	}

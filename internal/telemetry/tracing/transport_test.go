@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// TestTransport: each request has a span below the one of its context, or of a trace of its own if that is sampled. Nothing of
-// its query, user and headers is in it, and the server learns of it if it is to.
+// TestTransport: each request has a span below the one of its context, or of a trace of its own if that is sampled.
+// Nothing of its query, user and headers is in it, and the server learns of it if it is to.
 func TestTransport(t *testing.T) {
 	var seen []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +28,8 @@ func TestTransport(t *testing.T) {
 	defer server.Close()
 	host, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
 	hop := func(path, code string) string {
-		return "GET client http.request.method=GET url.full=" + server.URL + path + " server.address=" + host + " server.port=" + port +
+		return "GET client http.request.method=GET url.full=" + server.URL + path + " server.address=" + host +
+			" server.port=" + port +
 			" http.response.status_code=" + code
 	}
 	teapot := hop("/teapot", "418") + " error.type=418"
@@ -46,18 +47,25 @@ func TestTransport(t *testing.T) {
 		want       []string
 		seen       int
 	}{
-		{name: "sampled", perMillion: 1_000_000, tell: TellTrace, path: "/teapot?token=x", want: []string{teapot}, seen: 1},
-		{name: "each hop", perMillion: 1_000_000, tell: TellTrace, path: "/moved", want: []string{hop("/moved", "302"), teapot}, seen: 2},
+		{name: "sampled", perMillion: 1_000_000, tell: TellTrace, path: "/teapot?token=x", want: []string{teapot},
+			seen: 1},
+		{name: "each hop", perMillion: 1_000_000, tell: TellTrace, path: "/moved",
+			want: []string{hop("/moved", "302"), teapot}, seen: 2},
 		{name: "not told", perMillion: 1_000_000, path: "/teapot", want: []string{teapot}},
 		{name: "not sampled", tell: TellTrace, path: "/teapot"},
 		{name: "of a request", within: true, tell: TellTrace, path: "/teapot", want: []string{teapot}, seen: 1},
-		{name: "given up", perMillion: 1_000_000, ctx: ended, path: "/teapot", want: []string{strings.Replace(teapot, " http.response.status_code=418 error.type=418", " error.type=_OTHER", 1)}},
-		{name: "late", perMillion: 1_000_000, ctx: late, path: "/teapot", want: []string{strings.Replace(teapot, " http.response.status_code=418 error.type=418", " error.type=timeout", 1)}},
+		{name: "given up", perMillion: 1_000_000, ctx: ended, path: "/teapot",
+			want: []string{strings.Replace(teapot, " http.response.status_code=418 error.type=418",
+				" error.type=_OTHER", 1)}},
+		{name: "late", perMillion: 1_000_000, ctx: late, path: "/teapot",
+			want: []string{strings.Replace(teapot, " http.response.status_code=418 error.type=418",
+				" error.type=timeout", 1)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			seen = nil
 			kept := tracetest.NewInMemoryExporter()
-			tracer, err := New(context.Background(), Options{Exporter: kept, Endpoint: "http://127.0.0.1:1", PerMillion: tt.perMillion})
+			tracer, err := New(context.Background(),
+				Options{Exporter: kept, Endpoint: "http://127.0.0.1:1", PerMillion: tt.perMillion})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,12 +75,14 @@ func TestTransport(t *testing.T) {
 				ctx = tt.ctx
 			}
 			if tt.within {
-				request := tracer.Begin(tracer.Look([]byte("00-"+parentID+"-b7ad6b7169203331-01"), nil), time.Now(), nil)
+				request := tracer.Begin(tracer.Look([]byte("00-"+parentID+"-b7ad6b7169203331-01"), nil), time.Now(),
+					nil)
 				ctx = request.Context()
 				id := request.Trace().Span
 				parent = fmt.Sprintf("%x", id[:])
 			}
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.Replace(server.URL, "://", "://user:secret@", 1)+tt.path, nil)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+				strings.Replace(server.URL, "://", "://user:secret@", 1)+tt.path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

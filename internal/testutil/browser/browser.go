@@ -40,9 +40,10 @@ func Start(t *testing.T) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It reads commands from the descriptor 3 and writes answers to 4, so that it needs no port. Tests may run as root, who has
-	// no sandbox.
-	cmd := exec.Command(program, "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+	// It reads commands from the descriptor 3 and writes answers to 4, so that it needs no port. Tests may run as root,
+	// who has no sandbox.
+	cmd := exec.Command(program, "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage", "--hide-scrollbars",
 		"--user-data-dir="+t.TempDir(), "about:blank")
 	cmd.ExtraFiles = []*os.File{in, out}
 	if err := cmd.Start(); err != nil {
@@ -118,8 +119,10 @@ func (b *Browser) Show(url string, width, height int, isDark bool, ready string)
 	if isDark {
 		scheme = "dark"
 	}
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
-	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	b.call("Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
+	b.call("Emulation.setEmulatedMedia",
+		map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 	b.call("Page.navigate", map[string]any{"url": "about:blank"}, nil) // else a change of the fragment loads nothing
 	b.call("Page.navigate", map[string]any{"url": url}, nil)
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -144,7 +147,8 @@ func (b *Browser) Evaluate(expression string, into any) {
 			Exception struct{ Description string }
 		}
 	}
-	b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+	b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true},
+		&answer)
 	if e := answer.ExceptionDetails; e != nil {
 		b.t.Fatalf("%.200s: %s %s", expression, e.Text, e.Exception.Description)
 	}
@@ -165,8 +169,8 @@ func (b *Browser) Picture(isWhole bool) []byte {
 	return data
 }
 
-// Faults returns what is wrong with how the page looks: text that runs out of its place, and text that is hard to read. What
-// scrolls by itself may be wider than its place.
+// Faults returns what is wrong with how the page looks: text that runs out of its place, and text that is hard to read.
+// What scrolls by itself may be wider than its place.
 func (b *Browser) Faults() (all []string) {
 	b.t.Helper()
 	b.Evaluate(faults, &all)

@@ -1,5 +1,5 @@
-// Package relay has a relay of TCP that can stop to carry what is sent, as a load balancer or a NAT does that has lost its
-// entry: neither end learns of it.
+// Package relay has a relay of TCP that can stop to carry what is sent, as a load balancer or a NAT does that has lost
+// its entry: neither end learns of it.
 package relay
 
 import (
@@ -57,8 +57,8 @@ func (r *Relay) Connections() int {
 	return len(r.pairs)
 }
 
-// Freeze stops to carry the connections that there are, and returns how many that are. Both ends stay connected, and what they
-// send is taken and lost, the end of it included. Connections that are made later are carried.
+// Freeze stops to carry the connections that there are, and returns how many that are. Both ends stay connected, and
+// what they send is taken and lost, the end of it included. Connections that are made later are carried.
 func (r *Relay) Freeze() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -142,7 +142,8 @@ func Wire(paper []byte) []byte {
 	head, body, _ := bytes.Cut(paper, []byte("\n\n"))
 	body = bytes.TrimSuffix(body, []byte("\n"))
 	head = bytes.ReplaceAll(bytes.TrimSuffix(head, []byte("\n")), []byte("\n"), []byte("\r\n"))
-	head = bytes.ReplaceAll(head, []byte("Content-Length: *"), strconv.AppendInt([]byte("Content-Length: "), int64(len(body)), 10))
+	head = bytes.ReplaceAll(head, []byte("Content-Length: *"),
+		strconv.AppendInt([]byte("Content-Length: "), int64(len(body)), 10))
 	return append(append(head, "\r\n\r\n"...), body...)
 }
 

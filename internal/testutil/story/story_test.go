@@ -84,7 +84,8 @@ func TestPlay(t *testing.T) {
 		}
 		return c
 	}
-	if got := string(Exchange(t, dial(t), []byte("GET /version HTTP/1.1\r\nHost: gw\r\n\r\n"))); got != KubernetesVersion+"\n" {
+	if got := string(Exchange(t, dial(t),
+		[]byte("GET /version HTTP/1.1\r\nHost: gw\r\n\r\n"))); got != KubernetesVersion+"\n" {
 		t.Errorf("the version is %q", got)
 	}
 	if got := string(Paper(s.Play(t, dial))); got != answered {
@@ -93,7 +94,8 @@ func TestPlay(t *testing.T) {
 	if got := string(Paper(b.Received())); got != received {
 		t.Errorf("received\n%s\nwant\n%s", got, received)
 	}
-	if got := string(Exchange(t, dial(t), JSON("POST /v2/orders", "{}"))); !strings.HasSuffix(got, "end of the script\n") {
+	if got := string(Exchange(t, dial(t), JSON("POST /v2/orders", "{}"))); !strings.HasSuffix(got,
+		"end of the script\n") {
 		t.Errorf("after the end of the script comes %q", got)
 	}
 	s.Compare(t, "response", []byte(answered), true)

@@ -30,9 +30,11 @@ func TestRetryBudget(t *testing.T) {
 			total.at = now
 			for _, from := range history {
 				span := now.Sub(from.at).Seconds()
-				most := MaxSaved + float64((total.requests-from.requests)*b.Percent)/100 + (span+1)*float64(b.PerSecond) + 1e-6
+				most := MaxSaved + float64((total.requests-from.requests)*b.Percent)/100 +
+					(span+1)*float64(b.PerSecond) + 1e-6
 				if n := total.retries - from.retries; float64(n) > most {
-					t.Fatalf("seed %d: %d retries in %.3f s with %d requests, which allow %.2f", seed, n, span, total.requests-from.requests, most)
+					t.Fatalf("seed %d: %d retries in %.3f s with %d requests, which allow %.2f", seed, n, span,
+						total.requests-from.requests, most)
 				}
 			}
 			if r.IntN(20) == 0 {

@@ -1,7 +1,7 @@
 package balance
 
-// Choose returns the endpoint for the next exchange, or nil if none has room: of two that are ready, drawn at random, the
-// one with fewer exchanges. If none is ready, all are asked. Endpoints in their slow starts get less.
+// Choose returns the endpoint for the next exchange, or nil if none has room: of two that are ready, drawn at random,
+// the one with fewer exchanges. If none is ready, all are asked. Endpoints in their slow starts get less.
 func (s *Set[C]) Choose(tried *FailedEndpoints[C]) *Endpoint[C] {
 	from := s.ready
 	if len(from) == 0 {
@@ -36,8 +36,8 @@ func (s *Set[C]) Choose(tried *FailedEndpoints[C]) *Endpoint[C] {
 	}
 }
 
-// chooseOther chooses for a request that failed at some endpoints: one that is ready and was not tried, one that was not
-// tried, or else the same ones again.
+// chooseOther chooses for a request that failed at some endpoints: one that is ready and was not tried, one that was
+// not tried, or else the same ones again.
 func (s *Set[C]) chooseOther(from []*Endpoint[C], tried *FailedEndpoints[C]) *Endpoint[C] {
 	if e := s.leastBusy(from, tried); e != nil {
 		return e

@@ -5,7 +5,8 @@
 //   - An endpoint that fails several times in a row is ejected for a while; each further time is longer.
 //   - An endpoint that fails its health checks is passed over until it passes them.
 //   - An endpoint that comes back starts slowly, if that is asked for: its share grows from a tenth to a full one.
-//   - If no endpoint is left, all are asked: it is more likely that they are passed over wrongly than that all are down.
+//   - If no endpoint is left, all are asked: it is more likely that they are passed over wrongly than that all are
+//     down.
 //   - A circuit breaker refuses requests if no endpoint answers.
 //   - A budget bounds the requests that are sent a second time.
 package balance

@@ -42,7 +42,8 @@ func TestEjectionAgainstModel(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		config := Ejection{
-			Failures: 1 + r.IntN(4), Answers: seed%2 == 0, Base: time.Duration(1+r.IntN(10)) * time.Second, Percent: []int{1, 34, 50, 67, 100}[r.IntN(5)],
+			Failures: 1 + r.IntN(4), Answers: seed%2 == 0, Base: time.Duration(1+r.IntN(10)) * time.Second,
+			Percent: []int{1, 34, 50, 67, 100}[r.IntN(5)],
 		}
 		config.Max = config.Base * time.Duration(1+r.IntN(6))
 		var addrs []string
@@ -89,8 +90,10 @@ func TestEjectionAgainstModel(t *testing.T) {
 				}
 			}
 			for j, e := range p.all {
-				if want := model[j].out(now); e.ejected != want || want && !e.until.Equal(model[j].ejections[len(model[j].ejections)-1].until) {
-					t.Fatalf("seed %d, step %d: %s is ejected: %v until %v; the model says %v, %+v", seed, step, e.Addr, e.ejected, e.until, want, model[j].ejections)
+				if want := model[j].out(now); e.ejected != want ||
+					want && !e.until.Equal(model[j].ejections[len(model[j].ejections)-1].until) {
+					t.Fatalf("seed %d, step %d: %s is ejected: %v until %v; the model says %v, %+v", seed, step, e.Addr,
+						e.ejected, e.until, want, model[j].ejections)
 				}
 				if slices.Contains(p.ready, e) == e.ejected {
 					t.Fatalf("seed %d, step %d: %s is ejected: %v, and ready too", seed, step, e.Addr, e.ejected)
@@ -103,7 +106,8 @@ func TestEjectionAgainstModel(t *testing.T) {
 // If every endpoint is out all are asked; one alone is never ejected.
 func TestPanic(t *testing.T) {
 	now := time.Now()
-	p := newTestSet(Policy{Ejection: Ejection{Failures: 1, Base: time.Minute, Max: time.Hour, Percent: 100}}, "10.0.0.1", "10.0.0.2", "10.0.0.3")
+	p := newTestSet(Policy{Ejection: Ejection{Failures: 1, Base: time.Minute, Max: time.Hour, Percent: 100}},
+		"10.0.0.1", "10.0.0.2", "10.0.0.3")
 	for _, e := range p.all {
 		p.Observe(e, Failed, now)
 	}
@@ -132,7 +136,8 @@ func TestPanic(t *testing.T) {
 // Each change is reported once, in order.
 func TestChangesAreReported(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0).UTC()
-	p := newTestSet(Policy{Ejection: Ejection{Failures: 2, Base: 10 * time.Second, Max: time.Minute, Percent: 50}}, "10.0.0.1", "10.0.0.2")
+	p := newTestSet(Policy{Ejection: Ejection{Failures: 2, Base: 10 * time.Second, Max: time.Minute, Percent: 50}},
+		"10.0.0.1", "10.0.0.2")
 	for _, at := range []int{0, 1, 2, 3, 12, 13, 14} {
 		at := now.Add(time.Duration(at) * time.Second)
 		p.Refresh(at)

@@ -11,8 +11,8 @@ type Policy struct {
 	Ejection Ejection
 	Health   Thresholds
 	Retries  RetryBudget
-	// SlowStart is the time in which the share of an endpoint that comes back, or is added later, grows from a tenth of a full
-	// one to a full one. Zero gives it a full one at once.
+	// SlowStart is the time in which the share of an endpoint that comes back, or is added later, grows from a tenth of
+	// a full one to a full one. Zero gives it a full one at once.
 	SlowStart time.Duration
 	Breaker   circuit.Policy
 }

@@ -75,7 +75,8 @@ func (s *Set[C]) Replace(o *Origin, addresses []string, now time.Time) (added, r
 		}
 	}
 	s.all = kept
-	slices.SortStableFunc(s.all, func(a, b *Endpoint[C]) int { return cmp.Compare(a.Origin.Position, b.Origin.Position) })
+	slices.SortStableFunc(s.all,
+		func(a, b *Endpoint[C]) int { return cmp.Compare(a.Origin.Position, b.Origin.Position) })
 	if !o.IsFixed {
 		s.Report(Change{
 			Event: AddressesChanged, Endpoint: o.Authority,
@@ -96,8 +97,8 @@ func (s *Set[C]) Refresh(now time.Time) bool {
 	return true
 }
 
-// rebuild finds out which endpoints are ready, and their weights. An endpoint comes back from an ejection on probation: its
-// next failure ejects it again.
+// rebuild finds out which endpoints are ready, and their weights. An endpoint comes back from an ejection on probation:
+// its next failure ejects it again.
 func (s *Set[C]) rebuild(now time.Time) {
 	s.ready, s.due = s.ready[:0], time.Time{}
 	isRamping, weight := false, 0

@@ -119,7 +119,8 @@ func TestHeard(t *testing.T) {
 		{func(now time.Time) { s.Check(e, nil, now) }, 7, true},
 	} {
 		step.do(at(i + 1))
-		if got := e.Heard(); (step.heard == 0) != got.IsZero() || step.heard != 0 && !got.Equal(at(step.heard)) || e.IsWell() != step.isWell {
+		if got := e.Heard(); (step.heard == 0) != got.IsZero() || step.heard != 0 && !got.Equal(at(step.heard)) ||
+			e.IsWell() != step.isWell {
 			t.Errorf("step %d: heard at %v, well %v; want %d, %v", i+1, got, e.IsWell(), step.heard, step.isWell)
 		}
 	}
@@ -166,7 +167,8 @@ func reported(s *Set[none]) string {
 
 // The exchanges with all endpoints together open and close the circuit.
 func TestCircuit(t *testing.T) {
-	s := newTestSet(Policy{Breaker: circuit.Policy{Failures: 3, Open: 5 * time.Second, MaxOpen: 15 * time.Second}}, "10.0.0.1", "10.0.0.2")
+	s := newTestSet(Policy{Breaker: circuit.Policy{Failures: 3, Open: 5 * time.Second, MaxOpen: 15 * time.Second}},
+		"10.0.0.1", "10.0.0.2")
 	start := time.Unix(1_700_000_000, 0)
 	for i, c := range []struct {
 		at        int // seconds

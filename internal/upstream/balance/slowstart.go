@@ -3,15 +3,16 @@ package balance
 import "time"
 
 const (
-	// fullWeight is the weight of an endpoint that is not in its slow start, and leastWeight the one with which a slow start
-	// begins: requests must show whether the endpoint is well.
+	// fullWeight is the weight of an endpoint that is not in its slow start, and leastWeight the one with which a slow
+	// start begins: requests must show whether the endpoint is well.
 	fullWeight  = 1000
 	leastWeight = fullWeight / 10
 	// rampSteps is how often a weight changes in a slow start, at most.
 	rampSteps = 200
 )
 
-// Starts are when the slow starts of endpoints that are ready began, by address: zero of one that is not in its slow start.
+// Starts are when the slow starts of endpoints that are ready began, by address: zero of one that is not in its slow
+// start.
 type Starts map[string]time.Time
 
 // Starts returns the slow starts, for a set that replaces this one.
@@ -23,8 +24,9 @@ func (s *Set[C]) Starts() Starts {
 	return all
 }
 
-// Continue has the set go on with the slow starts of the set that it replaces. An endpoint that was not ready there, or not in
-// it, starts slowly. It must be called before there are endpoints; without it those that come first have their full share.
+// Continue has the set go on with the slow starts of the set that it replaces. An endpoint that was not ready there, or
+// not in it, starts slowly. It must be called before there are endpoints; without it those that come first have their
+// full share.
 func (s *Set[C]) Continue(starts Starts) { s.starts = starts }
 
 // startOf returns when the slow start of a new endpoint began, or that it begins when the endpoint is ready.
@@ -60,9 +62,9 @@ func (s *Set[C]) ramp(e *Endpoint[C], now time.Time) bool {
 }
 
 // chooseByWeight is the choice of Choose among at least two endpoints that are ready, some of which are in their slow
-// starts. The first one is drawn by weight, so each gets its share however few requests there are. The second one is chosen
-// instead if, with the request, it has no more exchanges for its weight than the first has without. For equal weights that
-// is the choice of the less busy one.
+// starts. The first one is drawn by weight, so each gets its share however few requests there are. The second one is
+// chosen instead if, with the request, it has no more exchanges for its weight than the first has without. For equal
+// weights that is the choice of the less busy one.
 func (s *Set[C]) chooseByWeight(tried *FailedEndpoints[C]) *Endpoint[C] {
 	one := s.drawByWeight(nil, s.weight)
 	other := s.drawByWeight(one, s.weight-one.weight)

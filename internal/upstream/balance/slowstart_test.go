@@ -12,7 +12,8 @@ import (
 // slowStart is the time that a slow start takes in tests.
 const slowStart = 100 * time.Second
 
-// newSlowSet is a set whose choices are the same in each run. An endpoint is ejected by its first failure, for a second.
+// newSlowSet is a set whose choices are the same in each run. An endpoint is ejected by its first failure, for a
+// second.
 func newSlowSet(slowStart time.Duration, addrs ...string) *Set[none] {
 	s := newTestSet(Policy{
 		SlowStart: slowStart, Health: Thresholds{Unhealthy: 1, Healthy: 1},
@@ -60,9 +61,9 @@ func back(s *Set[none], at time.Time, endpoints ...int) {
 	s.Refresh(at)
 }
 
-// The share of each endpoint, in percent, at times after the start of the test, in seconds. Requests that follow one another,
-// and many that are in flight at once, are shared by weight. With a few in flight an endpoint in its slow start gets less, and
-// hardly ever more.
+// The share of each endpoint, in percent, at times after the start of the test, in seconds. Requests that follow one
+// another, and many that are in flight at once, are shared by weight. With a few in flight an endpoint in its slow
+// start gets less, and hardly ever more.
 func TestSlowStartShares(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	after := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
@@ -120,8 +121,11 @@ func TestSlowStartShares(t *testing.T) {
 				name.Asked = true
 				s.Replace(name, []string{"a", "b"}, now)
 			}, []float64{90.9, 9.09}},
-			{550, func(s *Set[none], now time.Time) { s.Replace(name, []string{"a", "b"}, now) }, []float64{64.5, 35.5}}, // goes on
-			{575, func(s *Set[none], now time.Time) { s.Replace(name, []string{"b", "a", "c"}, now) }, []float64{41.3, 53.3, 5.33}},
+			// goes on
+			{550, func(s *Set[none], now time.Time) { s.Replace(name, []string{"a", "b"}, now) },
+				[]float64{64.5, 35.5}},
+			{575, func(s *Set[none], now time.Time) { s.Replace(name, []string{"b", "a", "c"}, now) },
+				[]float64{41.3, 53.3, 5.33}},
 			{600, func(s *Set[none], now time.Time) { s.Replace(name, []string{"b", "a"}, now) }, []float64{50, 50}},
 		}},
 		"all at once: shares are relative": {slowStart, "a b c", []step{
@@ -180,7 +184,8 @@ func TestSlowStartShares(t *testing.T) {
 							}
 						}
 						if got[i] < low || got[i] > high {
-							t.Errorf("after %d s, with %d in flight, the shares are %.1f, not %.1f", step.at, inFlight, got, step.want)
+							t.Errorf("after %d s, with %d in flight, the shares are %.1f, not %.1f", step.at, inFlight,
+								got, step.want)
 							break
 						}
 					}
@@ -284,7 +289,8 @@ func TestSlowStartCosts(t *testing.T) {
 	}
 }
 
-// Whatever happens, the weight of the set is the sum of those of its endpoints, and every endpoint that is ready is chosen.
+// Whatever happens, the weight of the set is the sum of those of its endpoints, and every endpoint that is ready is
+// chosen.
 func TestSlowStartUnderRandomChanges(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 4))
@@ -293,7 +299,8 @@ func TestSlowStartUnderRandomChanges(t *testing.T) {
 		name := &Origin{Position: 9, Authority: "name:80", Asked: true}
 		now := time.Unix(1_700_000_000, 0)
 		for step := range 300 {
-			now = now.Add(time.Duration(r.IntN(2000)-50) * time.Millisecond) // requests do not come in the order of their starts
+			// requests do not come in the order of their starts
+			now = now.Add(time.Duration(r.IntN(2000)-50) * time.Millisecond)
 			e := s.all[r.IntN(len(s.all))]
 			switch r.IntN(5) {
 			case 0:
@@ -310,7 +317,8 @@ func TestSlowStartUnderRandomChanges(t *testing.T) {
 			sum, isRamping := 0, false
 			for _, e := range s.ready {
 				if e.weight < leastWeight || e.weight > fullWeight || e.since.IsZero() != (e.weight == fullWeight) {
-					t.Fatalf("seed %d, step %d: the weight of %s is %d, %v after %v", seed, step, e.Addr, e.weight, now, e.since)
+					t.Fatalf("seed %d, step %d: the weight of %s is %d, %v after %v", seed, step, e.Addr, e.weight, now,
+						e.since)
 				}
 				sum, isRamping = sum+e.weight, isRamping || !e.since.IsZero()
 			}

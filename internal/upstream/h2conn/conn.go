@@ -5,9 +5,9 @@
 // other. Whoever has something to write appends it to what is pending, under the lock that also orders streams. If no
 // goroutine is writing, it writes until nothing is pending; else the one that is writing writes that, too.
 //
-// What a stream holds is bounded by its window, which grows again by what its reader takes, and granted by the budget for
-// requests. The window of the connection grows by what arrives, so that a stream that is read slowly does not hold up the
-// others.
+// What a stream holds is bounded by its window, which grows again by what its reader takes, and granted by the budget
+// for requests. The window of the connection grows by what arrives, so that a stream that is read slowly does not hold
+// up the others.
 package h2conn
 
 import (
@@ -24,16 +24,16 @@ import (
 const (
 	// connWindow is how much all streams together may be sent before the server hears that more may come.
 	connWindow = 4 << 20
-	// streamWindow is the most that a stream holds at first, and maxStreamWindow once its reader has shown that it takes
-	// what comes as fast as it comes.
+	// streamWindow is the most that a stream holds at first, and maxStreamWindow once its reader has shown that it
+	// takes what comes as fast as it comes.
 	streamWindow    = 64 << 10
 	maxStreamWindow = 1 << 20
 	// assumedStreams are the streams at a time of a server that sets no bound.
 	assumedStreams = 1000
 	// maxSpare is how many streams, and how many heads, a connection keeps the memory of for those to come.
 	maxSpare = 64
-	// maxPending is the size of what is pending beyond which no body is added to it, and maxBehind the one beyond which the
-	// server does not read what it asks for.
+	// maxPending is the size of what is pending beyond which no body is added to it, and maxBehind the one beyond which
+	// the server does not read what it asks for.
 	maxPending = 64 << 10
 	maxBehind  = 1 << 20
 )
@@ -42,11 +42,11 @@ const (
 type Config struct {
 	// HeadBytes is the size of the largest head of an answer, as text of HTTP/1.1.
 	HeadBytes int
-	// Ping is after what time without a frame from the server it is asked for a sign of life, if something was sent to it
-	// since the last one. The connection ends if none comes within PingTimeout.
+	// Ping is after what time without a frame from the server it is asked for a sign of life, if something was sent to
+	// it since the last one. The connection ends if none comes within PingTimeout.
 	Ping, PingTimeout time.Duration
-	// AsksSilent says that the server is asked after that time also if nothing was sent to it, while streams are open: a
-	// watch on a connection that carries nothing any more would be silent for ever. Servers of gRPC take offence.
+	// AsksSilent says that the server is asked after that time also if nothing was sent to it, while streams are open:
+	// a watch on a connection that carries nothing any more would be silent for ever. Servers of gRPC take offence.
 	AsksSilent bool
 	// Write bounds the time that the server takes nothing of what is written.
 	Write time.Duration
@@ -54,8 +54,8 @@ type Config struct {
 	Memory *Memory
 }
 
-// period is how often the connection is looked at. A frame that came in a period shows that the server was there, if only at
-// its begin. So two periods pass before a silent server is asked.
+// period is how often the connection is looked at. A frame that came in a period shows that the server was there, if
+// only at its begin. So two periods pass before a silent server is asked.
 func (c *Config) period() time.Duration {
 	if c.AsksSilent {
 		return c.Ping / 2
@@ -160,8 +160,8 @@ func (c *Conn) flush() {
 	c.out.isWriting = false
 }
 
-// write writes to the socket. The goroutine that writes has the deadline of writes, which is at most twice as late as it
-// should be: to set one costs a good part of a system call.
+// write writes to the socket. The goroutine that writes has the deadline of writes, which is at most twice as late as
+// it should be: to set one costs a good part of a system call.
 func (c *Conn) write(p []byte) error {
 	if least := time.Now().Add(c.config.Write); c.out.by.Before(least) {
 		c.out.by = least.Add(c.config.Write)

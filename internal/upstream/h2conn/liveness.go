@@ -28,8 +28,9 @@ func (l *liveness) hear(written uint64) {
 	l.written = written
 }
 
-// look is called after each period, and after the time for an answer. It reports whether the server is to be asked for a
-// sign of life, or gave none although it was. It is asked after most periods of silence although nothing was sent to it.
+// look is called after each period, and after the time for an answer. It reports whether the server is to be asked for
+// a sign of life, or gave none although it was. It is asked after most periods of silence although nothing was sent to
+// it.
 func (l *liveness) look(written uint64, most int) (ask, isDead bool) {
 	switch {
 	case l.heard != l.known:

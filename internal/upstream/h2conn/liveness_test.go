@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLife looks at a server period by period: it is asked if something was sent to it and nothing came since, or after a
-// long silence, and is dead if nothing comes then.
+// TestLife looks at a server period by period: it is asked if something was sent to it and nothing came since, or after
+// a long silence, and is dead if nothing comes then.
 func TestLife(t *testing.T) {
 	var l liveness
 	written, most := uint64(0), silentPeriods

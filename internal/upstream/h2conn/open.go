@@ -90,7 +90,8 @@ func (c *Conn) Open(fields []byte, isWhole bool) (*Stream, error) {
 	return s, nil
 }
 
-// spent returns why no further stream can be opened; nil if one can. A server that leaves says so of all streams behind.
+// spent returns why no further stream can be opened; nil if one can. A server that leaves says so of all streams
+// behind.
 func (c *Conn) spent() error {
 	switch {
 	case c.left != nil:
@@ -110,8 +111,8 @@ func (c *Conn) IsLast() bool {
 	return c.spent() != nil
 }
 
-// Close ends the connection and its streams at once. The server hears that by a GOAWAY, so that it can tell an end that was
-// meant from one that was not.
+// Close ends the connection and its streams at once. The server hears that by a GOAWAY, so that it can tell an end that
+// was meant from one that was not.
 func (c *Conn) Close() error {
 	c.leave(http2.ErrCodeNo)
 	c.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// Stream is one request and its answer. One goroutine may send, and one may receive, at a time. Interrupt and StopSending
-// may be called by any other, until the stream is closed. Its connection's lock guards it.
+// Stream is one request and its answer. One goroutine may send, and one may receive, at a time. Interrupt and
+// StopSending may be called by any other, until the stream is closed. Its connection's lock guards it.
 type Stream struct {
 	conn   *Conn
 	id     uint32
@@ -65,7 +65,8 @@ func (s *Stream) begin(id uint32, window int64) {
 	s.id, s.headAt = id, 0
 	s.room, s.local = h2.NewSendWindow(window), underWay
 	s.window, s.isDrained, s.remote = h2.NewReceiveWindow(streamWindow), false, before
-	s.head, s.headBy, s.interims, s.left, s.trailers, s.interrupted, s.err = s.head[:0], time.Time{}, 0, -1, nil, false, nil
+	s.head, s.headBy, s.interims, s.left, s.trailers, s.interrupted, s.err = s.head[:0], time.Time{}, 0, -1, nil, false,
+		nil
 }
 
 // wake has the sleeper look again.
@@ -107,8 +108,8 @@ func (s *Stream) fail(kind Kind, cause error) {
 	s.receiver.wake()
 }
 
-// Send sends a part of the body, in as many frames as it takes. It waits for room, each time as long as patience. A last
-// part ends the request.
+// Send sends a part of the body, in as many frames as it takes. It waits for room, each time as long as patience. A
+// last part ends the request.
 func (s *Stream) Send(p []byte, isLast bool, patience time.Duration) error {
 	c := s.conn
 	c.mu.Lock()
@@ -208,7 +209,8 @@ func (s *Stream) BoundHead(by time.Time) {
 	s.receiver.wake()
 }
 
-// Head waits for the head of the answer, as text of HTTP/1.1, which is valid until Expect is called, or the stream is closed.
+// Head waits for the head of the answer, as text of HTTP/1.1, which is valid until Expect is called, or the stream is
+// closed.
 func (s *Stream) Head() ([]byte, error) {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -226,8 +228,8 @@ func (s *Stream) Head() ([]byte, error) {
 	return s.head, nil
 }
 
-// Expect says that the head is not used any more, and how long the body is, -1 if that is not known. The data are compared
-// with that.
+// Expect says that the head is not used any more, and how long the body is, -1 if that is not known. The data are
+// compared with that.
 func (s *Stream) Expect(length int64) {
 	c := s.conn
 	c.mu.Lock()
@@ -279,8 +281,9 @@ func (s *Stream) take(p []byte) (int, error) {
 	return n, nil
 }
 
-// consume notes that n bytes of the window are free again. If the reader has taken all that came, it waits for the network,
-// and the window grows, so that more can be on its way. A reader that is slower than the server makes no window larger.
+// consume notes that n bytes of the window are free again. If the reader has taken all that came, it waits for the
+// network, and the window grows, so that more can be on its way. A reader that is slower than the server makes no
+// window larger.
 func (s *Stream) consume(n int) {
 	s.isDrained = s.isDrained || s.data.length == 0
 	update := s.window.Consume(n)

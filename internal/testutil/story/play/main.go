@@ -50,7 +50,8 @@ func play(address, file, name string) ([]byte, error) {
 		}
 		head, _, _ := bytes.Cut(answer, []byte("\r\n\r\n"))
 		shown := append(append(bytes.ReplaceAll(head, []byte("\r\n"), []byte("\n")), "\n\n"...), body...)
-		answers.Files = append(answers.Files, txtar.File{Name: string(line), Data: bytes.ReplaceAll(shown, []byte(name), []byte("NAME"))})
+		answers.Files = append(answers.Files,
+			txtar.File{Name: string(line), Data: bytes.ReplaceAll(shown, []byte(name), []byte("NAME"))})
 	}
 	return txtar.Format(&answers), nil
 }
