@@ -176,11 +176,11 @@ func blocking(errs field.ErrorList) bool {
 var (
 	rangeError = regexp.MustCompile(`^Checked value must be of type (\w+) (?:with format (\w+)|\(default format\)) in (.*)$`)
 	logicError = regexp.MustCompile(`^"(.*)" must (?:validate (at least one schema|one and only one schema|all the schemas)|not validate the schema) \(`)
-	mapKey     = regexp.MustCompile(`\[([^\]0-9][^\]]*)\]`)
+	key        = regexp.MustCompile(`\[([^\]]*)\]`)
 )
 
 // Failures makes errors comparable, or says why they are not: sorted, each once, fields that
-// go-openapi names only in its messages named, keys of maps behind dots, and without what one
+// go-openapi names only in its messages named, keys and indices behind dots, and without what one
 // failure alone is reported as twice.
 func Failures(errs field.ErrorList) ([]Failure, error) {
 	var all []Failure
@@ -205,7 +205,7 @@ func Failures(errs field.ErrorList) ([]Failure, error) {
 				return nil, errors.New("a bound that its type cannot hold: " + err.Detail)
 			}
 		}
-		f.Field = strings.TrimPrefix(mapKey.ReplaceAllString(f.Field, ".$1"), ".")
+		f.Field = strings.TrimPrefix(key.ReplaceAllString(f.Field, ".$1"), ".")
 		if f.Field == "" {
 			f.Field = "<nil>"
 		}
