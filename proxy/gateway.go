@@ -4,7 +4,6 @@
 package proxy
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -43,9 +42,6 @@ func runStages(r *request) error {
 	}
 	return nil
 }
-
-// errServed is the error of a stage that has served the request, so that no further stage runs.
-var errServed = errors.New("the request is served")
 
 // findListener finds the listener that takes the request. A request that another one would take must come by a
 // connection to that one: a client that goes on using a connection for all hosts of its certificate must not get around

@@ -3,7 +3,6 @@ package proxy
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/netip"
@@ -131,27 +130,6 @@ func (g *Gateway) limitsOn(c *config.Configuration, u *config.UpstreamSpec, r *c
 		limits.ContinuesWrites, limits.LastsCalls = u.ContinuesWrites(r), u.LastsCalls(r)
 	}
 	return limits
-}
-
-// TLSFiles are the files of a listener that speaks TLS.
-func TLSFiles(t *config.ListenerTLS) credentials.ServerFiles {
-	f := credentials.ServerFiles{Cert: t.CertFile, Key: t.KeyFile, ClientCA: t.ClientCAFile,
-		MinVersion: tls.VersionTLS12}
-	if t.MinVersion == config.VersionTLS13 {
-		f.MinVersion = tls.VersionTLS13
-	}
-	for _, c := range t.Certificates {
-		f.More = append(f.More, credentials.CertFiles{Cert: c.CertFile, Key: c.KeyFile})
-	}
-	switch t.ClientCertificates {
-	case config.RequestCertificates:
-		// The gateway verifies the certificates itself: a certificate that no trusted authority
-		// signed proves nothing, which an answer can explain better than a failed handshake.
-		f.ClientAuth = tls.RequestClientCert
-	case config.RequireCertificates:
-		f.ClientAuth = tls.RequireAndVerifyClientCert
-	}
-	return f
 }
 
 // ownRoutes makes the backends of the configuration, or takes them over from a Gateway before, and returns the routes

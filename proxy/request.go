@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -48,6 +49,9 @@ type request struct {
 	isUnreadable bool
 	isDetached   bool // the answer goes on without the request
 }
+
+// errServed is the error of a stage that has served the request, so that no further stage runs.
+var errServed = errors.New("the request is served")
 
 // pooled is the memory that a request leaves for the next one.
 type pooled struct {
