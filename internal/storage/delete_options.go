@@ -100,3 +100,15 @@ func Orphans(o *metav1.DeleteOptions) *bool {
 	//lint:ignore SA1019 clients send it, and Kubernetes reads it
 	return o.OrphanDependents
 }
+
+// CheckDeletedVersion compares the version of a stored object with the one that the client wants to delete, if it names
+// one. The error is the API server's.
+func CheckDeletedVersion(o *metav1.DeleteOptions, kind schema.GroupResource, name, version string) error {
+	if o == nil || o.Preconditions == nil || o.Preconditions.ResourceVersion == nil ||
+		*o.Preconditions.ResourceVersion == version {
+		return nil
+	}
+	return status.Conflict(kind, name, "the ResourceVersion in the precondition ("+
+		Short(*o.Preconditions.ResourceVersion)+") does not match the ResourceVersion in record ("+version+
+		"). The object might have been modified")
+}

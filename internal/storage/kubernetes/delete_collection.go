@@ -2,11 +2,14 @@ package kubernetes
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"iter"
 	"net/http"
 	"net/url"
 	"strings"
+
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -59,7 +62,7 @@ type collection struct {
 
 	// Of the item at hand:
 	name     string
-	version  []byte // that was judged, in JSON
+	version  string // that was judged
 	attempts int
 	answer   message.Response // of the server to its deletion
 }
@@ -92,10 +95,7 @@ func (c *collection) Next() bool {
 
 // judged notes the version of an object that is judged.
 func (c *collection) judged(metadata document.Node) {
-	c.version = c.version[:0]
-	if version, _ := metadata.Get("resourceVersion"); version.Kind() == document.String && version.Str() != "" {
-		c.version = append(c.version, version.Raw()...)
-	}
+	c.version = strings.Clone(storage.TextIn(metadata, "resourceVersion")) // the document may be released before
 }
 
 // show makes an object the stored one of the write, as policies see it. As in kube-apiserver the request names none.
@@ -130,8 +130,12 @@ func (c *collection) hide() {
 func (c *collection) Delete() error {
 	c.hide()
 	s, w, e := c.store, c.write, c.write.Exchanges
-	if len(c.version) == 0 || c.name == "" {
+	if c.version == "" || c.name == "" {
 		return status.BadGateway("an object to delete has no name or no resourceVersion, so that its deletion cannot be pinned to the version that was judged")
+	}
+	kind := apischema.GroupResource{Group: w.Info.Group, Resource: c.kind()}
+	if err := storage.CheckDeletedVersion(w.Options, kind, c.name, c.version); err != nil {
+		return err
 	}
 	if asksDryRun(w) {
 		if err := s.Proofs.prove(e, s.Backend); err != nil {
@@ -158,6 +162,12 @@ func (c *collection) Delete() error {
 		return storage.ErrConflict
 	}
 	return storage.NewBackendError(&w.Info, &c.answer)
+}
+
+// kind returns the kind of the item at hand; of items that do not say it and that no discovery names, the resource.
+func (c *collection) kind() string {
+	_, unsaid := storage.UnsaidType(c.item, c.write.Served)
+	return cmp.Or(storage.TextIn(c.item, "kind"), unsaid, c.write.Info.Resource)
 }
 
 // resolve finds out by a read whether an object was deleted, after a deletion whose outcome is unknown.
@@ -336,7 +346,7 @@ func withQuery(path, query string) string {
 }
 
 // pinnedOptions are the client's options with the version as a precondition.
-func pinnedOptions(w *storage.Write, l *storage.Limits, version []byte) ([]byte, error) {
+func pinnedOptions(w *storage.Write, l *storage.Limits, version string) ([]byte, error) {
 	d, err := w.CloneDeleteOptions(l)
 	if err != nil {
 		return nil, err
@@ -353,8 +363,6 @@ func pinnedOptions(w *storage.Write, l *storage.Limits, version []byte) ([]byte,
 	if at.Kind() != document.Object {
 		return nil, status.BadRequest("`preconditions` must be an object, not %s", at.Kind().WithArticle())
 	}
-	if sent, _ := at.Get("resourceVersion"); sent.Kind() != document.String || sent.Str() == "" {
-		d.Set(at, "resourceVersion", version)
-	}
+	d.SetString(at, "resourceVersion", version)
 	return d.AppendTo(nil), d.Err()
 }

@@ -136,11 +136,9 @@ func checkPreconditions(w *storage.Write) error {
 				") does not match the UID in record ("+uid+
 				"). The object might have been deleted and then recreated")
 		}
-		if version := storage.TextIn(metadata, "resourceVersion"); p.ResourceVersion != nil &&
-			*p.ResourceVersion != version {
-			return status.Conflict(kind, w.Info.Name, "the ResourceVersion in the precondition ("+
-				storage.Short(*p.ResourceVersion)+
-				") does not match the ResourceVersion in record ("+version+"). The object might have been modified")
+		version := storage.TextIn(metadata, "resourceVersion")
+		if err := storage.CheckDeletedVersion(w.Options, kind, w.Info.Name, version); err != nil {
+			return err
 		}
 	}
 	if unsafe := w.Options.IgnoreStoreReadErrorWithClusterBreakingPotential; unsafe != nil && *unsafe {
