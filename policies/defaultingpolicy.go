@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/merge/kubernetes"
 	kschema "github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
@@ -77,9 +78,8 @@ func suited(f *findings, p loadedDefaulting, compiled *mutate.Defaulting, kinds 
 		}
 		for i, setting := range compiled.Settings() {
 			path := field.NewPath("spec", "defaults").Index(i)
-			if what, err := unsuited(&setting, typ, s); err != nil {
-				f.At(p.from, severity, path.Child(what).String(), "%s, in objects of '%s' in version '%s'", err,
-					gvr.GroupResource(), gvr.Version)
+			if rule, what, err := unsuited(&setting, typ, s); err != nil {
+				f.By(rule, p.from, severity, path.Child(what).String(), "%s", inObjects(err, gvr))
 			}
 		}
 	}
@@ -101,26 +101,27 @@ func (l *loader) suitedWidely(p loadedDefaulting, compiled *mutate.Defaulting, k
 			}
 		}
 		if why != nil {
-			l.At(p.from, severity, field.NewPath("spec", "defaults").Index(i).Child("field").String(),
-				"%s, in objects of any resource that the files describe and the rules match", why)
+			l.By(applicability.UnknownField, p.from, severity,
+				field.NewPath("spec", "defaults").Index(i).Child("field").String(), "%s, in objects of any resource that the files describe and the rules match", why)
 		}
 	}
 }
 
-// unsuited says what is wrong with a default for objects of a type, and which of its fields says so.
-func unsuited(d *mutate.Setting, t *merge.Type, s *kschema.Schema) (what string, err error) {
+// unsuited says what is wrong with a default for objects of a type, which of its fields says so, and the id of the check.
+func unsuited(d *mutate.Setting, t *merge.Type, s *kschema.Schema) (rule, what string, err error) {
 	of, err := d.Path.In(t)
 	switch {
 	case err != nil:
-		return "field", err
+		return applicability.UnknownField, "field", err
 	case d.Value != nil:
 		if err := d.Path.CheckLiteral(t, s, d.Value); err != nil {
-			return "value", fmt.Errorf("must fit the field: %w", err)
+			return applicability.UnfitValue, "value", fmt.Errorf("must fit the field: %w", err)
 		}
 	case d.Kind != document.Invalid && !of.Allows(d.Kind):
-		return "valueExpression", fmt.Errorf("must fit the field, which is not for values of kind %s", d.Kind)
+		return applicability.UnfitValue, "valueExpression",
+			fmt.Errorf("must fit the field, which is not for values of kind %s", d.Kind)
 	}
-	return "", nil
+	return "", "", nil
 }
 
 // mergeType is the type of a resource's objects, and the schema if the files have it; nil if

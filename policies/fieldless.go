@@ -35,7 +35,7 @@ func (l *loader) wildcards(o *manifest.Object, states []string, known *knownKind
 		}
 	}
 	for at, text := range lacking {
-		l.At(o, severity, at, "%s", text)
+		l.By(applicability.UnknownField, o, severity, at, "%s", text)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/merge"
 	kschema "github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
 // patched warns of mutations that always fail, or set what the schema of the objects refuses, as far as the texts in an
@@ -31,7 +32,7 @@ func patched(f *findings, o *manifest.Object, p *admissionv1.MutatingAdmissionPo
 		at := fmt.Sprintf("spec.mutations[%d].jsonPatch.expression", i)
 		for _, one := range outcome.Patches(m.JSONPatch.Expression) {
 			if problem := malformed(&one); problem != "" {
-				f.At(o, Warning, at, "%s: the patch fails", problem)
+				f.By(applicability.AlwaysFails, o, Warning, at, "%s: the patch fails", problem)
 				continue
 			}
 			misplaced(f, o, at, []outcome.Patch{one}, p, kinds)
@@ -45,8 +46,8 @@ func misplaced(f *findings, o *manifest.Object, at string, all []outcome.Patch, 
 	for _, one := range all {
 		for _, gvr := range typecheck.Named(p.Spec.MatchConstraints) {
 			typ, s := kinds.mergeType(gvr)
-			if err := misplacedPatch(&one, typ, s); err != nil {
-				f.At(o, Warning, at, "%s", inObjects(err, gvr))
+			if rule, err := misplacedPatch(&one, typ, s); err != nil {
+				f.By(rule, o, Warning, at, "%s", inObjects(err, gvr))
 			}
 		}
 	}
@@ -79,30 +80,29 @@ func malformed(p *outcome.Patch) string {
 	return ""
 }
 
-// misplacedPatch says what is wrong with a path, or a value, in objects of a type.
-func misplacedPatch(p *outcome.Patch, typ *merge.Type, s *kschema.Schema) error {
+// misplacedPatch says what is wrong with a path, or a value, in objects of a type, and the id of the check that says so.
+func misplacedPatch(p *outcome.Patch, typ *merge.Type, s *kschema.Schema) (rule string, err error) {
 	if p.Path == nil || typ == nil {
-		return nil
+		return "", nil
 	}
 	path := fieldOf(*p.Path)
 	if path == nil {
-		return nil
+		return "", nil
+	}
+	if _, err := path.In(typ); err != nil {
+		return applicability.UnknownField, err
 	}
 	if p.Value == nil || p.Op == nil || *p.Op != "add" && *p.Op != "replace" {
-		_, err := path.In(typ)
-		return err
+		return "", nil
 	}
 	value, err := json.Marshal(p.Value)
 	if err != nil {
-		return nil // a number that JSON does not have
+		return "", nil // a number that JSON does not have
 	}
 	if err := path.CheckLiteral(typ, s, value); err != nil {
-		if _, lost := path.In(typ); lost != nil {
-			return lost
-		}
-		return fmt.Errorf("sets `%s` to a value that does not fit the field: %w", path, err)
+		return applicability.UnfitValue, fmt.Errorf("sets `%s` to a value that does not fit the field: %w", path, err)
 	}
-	return nil
+	return "", nil
 }
 
 // fieldOf returns the field that a JSON pointer names; nil for an item of a list, and the whole object.
@@ -143,10 +143,11 @@ func assigned(f *findings, o *manifest.Object, kinds *knownKinds) {
 				continue
 			}
 			if _, err := location.In(typ); err != nil {
-				f.At(o, Warning, "spec.location", "%s", inObjects(err, gvr))
+				f.By(applicability.UnknownField, o, Warning, "spec.location", "%s", inObjects(err, gvr))
 			} else if hasValue {
 				if err := location.CheckLiteral(typ, s, value.Raw()); err != nil {
-					f.At(o, Warning, value.Path(), "does not fit the field: %s", inObjects(err, gvr))
+					f.By(applicability.UnfitValue, o, Warning, value.Path(), "does not fit the field: %s",
+						inObjects(err, gvr))
 				}
 			}
 		}

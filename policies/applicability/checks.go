@@ -19,6 +19,8 @@ const (
 	repeatedRule      = "repeated-rule"
 	shadowedCondition = "shadowed-condition"
 	Unasked           = "unasked"
+	UnfitValue        = "unfit-value"
+	UnknownField      = "unknown-field"
 	UnknownName       = "unknown-name"
 	unreachablePath   = "unreachable-path"
 	unreachableRule   = "unreachable-rule"
@@ -44,6 +46,8 @@ func Checks() []finding.Check {
 		{ID: repeatedRule, Why: "A rule that stands twice is judged twice."},
 		{ID: shadowedCondition, Why: "A condition that is true wherever the others are decides nothing."},
 		{ID: Unasked, Why: "An expression fails where an optional field is left out that it reads."},
+		{ID: UnfitValue, Why: "A value that its field cannot hold is refused whenever it is set."},
+		{ID: UnknownField, Why: "A field that no matched object has is perhaps spelled otherwise."},
 		{ID: UnknownName, Why: "A name, a verb or a scope that means nothing is perhaps spelled otherwise."},
 		{ID: unreachablePath, Why: "A description whose paths no route leads to has no effect."},
 		{ID: unreachableRule, Why: "Of an audit policy the first rule that matches counts, so that no later one applies."},
