@@ -8,122 +8,178 @@ import (
 
 // container reads the object or list of the entry top, which begins at i, and all that is in it. A
 // child that is a container is not read by a call: it becomes the innermost one that is open.
+//
+// The inner loop reads usual children that follow each other: keys and strings in ASCII without
+// escapes, numbers without exponents, literals, containers that begin. It calls methods for what is
+// unusual or long only, because the compiler writes registers to memory around calls. Methods read an
+// unusual child as a whole; then the inner loop ends. The outer loop reads the ends of containers.
 func (s *scanner) container(i int, top uint32) int {
-	if s.depth--; s.depth < 0 {
+	if s.depth <= 0 {
 		return s.fail(i, top, TooDeep, msgTooDeep(s.limits.Depth))
 	}
-	c, t := s.src[i], s.entry(top)
-	s.top, s.node, s.last, s.count, s.folds, s.closing = top, top, 0, 0, 0, c+2
-	t.off = uint32(i)
-	t.meta |= kindOf(c)
-	i++
-	for { // a child begins, or a container ends that has none
-		if c = s.peek(i); c <= ' ' {
-			if i, c = s.skipBlank(i); i >= len(s.src) {
-				return s.badChild(i)
-			}
+	s.top, s.node, s.last = top, top, top
+	i = s.open(i, s.entry(top), s.src[i])
+	s.prepare(i)
+	base := s.base
+	for { // i is behind a child, or behind the mark that opened a container
+		c := s.peek(i)
+		if c <= ' ' {
+			i, c = s.skipBlank(i)
 		}
-		if c != s.closing || s.count > 0 {
-			if s.n >= s.room && !s.grow(i, s.node) {
+		for c == s.closing {
+			i++
+			node := s.node
+			ended := s.entry(node)
+			ended.end, ended.last, ended.count = uint32(i), s.last, s.count
+			if s.last != 0 {
+				s.entry(s.last).next = 0
+			}
+			s.depth++
+			if node == s.top {
+				if !s.finish(node) {
+					return broken
+				}
+				return i
+			}
+			if s.count > indexFrom && !s.finish(node) {
 				return broken
 			}
-			t = s.entry(s.n)
-			s.last = s.n
-			s.n++
+			ended.next = s.n
+			s.leave(ended.parent)
+			if c = s.peek(i); c <= ' ' {
+				i, c = s.skipBlank(i)
+			}
+		}
+		if s.count > 0 {
+			if c != ',' {
+				return s.badEnd(i)
+			}
+			i++
+			if c = s.peek(i); c <= ' ' {
+				i, c = s.skipBlank(i)
+			}
+		}
+		if i >= len(s.src) {
+			return s.badChild(i)
+		}
+	children:
+		for { // c at i begins a child
+			n := s.n
+			if n >= s.room {
+				if !s.grow(i, s.node) {
+					return broken
+				}
+			}
+			t := s.entry(n)
+			t.parent = s.node
+			s.last = n
+			n++
+			s.n = n
+			t.next = n // as if it had no children
 			s.count++
-			t.parent, t.next, t.meta = s.node, s.n, s.item // as if it had no children
-			if s.closing == '}' {
+			if s.closing != '}' {
+				t.meta = s.item
+			} else {
 				t.meta = s.member
 				if c != '"' {
 					return s.badChild(i)
 				}
 				i++
 				j := s.seek(i)
-				if j <= i || byteAt(s.base, j) != '"' {
-					if j = s.oddKey(i, t); j == broken {
-						return broken
-					}
+				if j <= i || load32(base, j)&0xffff != '"'|':'<<8 {
+					i = s.oddKey(i, t)
+					break children
+				}
+				var fold uint64
+				word, size := load64(base, i), j-i
+				if size <= 8 {
+					word &= ^uint64(0) >> (uint(-8*size) & 63)
+					t.hash, fold = hashShort(word), coarseShort(word)
+				} else if size <= 16 {
+					last := load64(base, j-8)
+					t.hash, fold = hashMedium(word, last, size), coarseMedium(word, last)
 				} else {
-					var fold uint64
-					word, size := load64(s.base, i), j-i
-					if size <= 8 {
-						word &= ^uint64(0) >> (uint(-8*size) & 63)
-						t.hash, fold = hashShort(word), coarseShort(word)
-					} else if size <= 16 {
-						last := load64(s.base, j-8)
-						t.hash, fold = hashMedium(word, last, size), coarseMedium(word, last)
-					} else {
-						t.hash, fold = s.hashLong(i, size)
-					}
-					t.key, t.keyEnd = uint32(i), uint32(j)
-					if !s.isApart(fold) && !s.meet() {
-						return broken
-					}
+					t.hash, fold = s.hashLong(i, size)
+				}
+				t.key, t.keyEnd = uint32(i), uint32(j)
+				if !s.isApart(fold) && !s.meet() {
+					return broken
 				}
 				i = j + 2
-				if c = s.peek(i); c == ' ' {
+				if c = byteAt(base, i); c <= ' ' {
 					i++
-					c = s.peek(i)
-				}
-				if c <= ' ' || byteAt(s.base, j+1) != ':' {
-					if i = s.colon(j + 1); i == broken {
-						return broken
+					if c = byteAt(base, i); c <= ' ' || byteAt(base, i-1) != ' ' {
+						i = s.behindKey(j+1, t)
+						break children
 					}
-					c = byteAt(s.base, i)
 				}
 			}
+			var (
+				j    int
+				kind uint32
+			)
 			switch {
 			case c == '"':
-				j := s.seek(i + 1)
-				if j > 0 && byteAt(s.base, j) == '"' {
-					t.off, t.end = uint32(i), uint32(j+1)
-					t.meta |= uint32(String)
-					i = j + 1
-				} else {
+				j = s.seek(i + 1)
+				if j < 0 || byteAt(base, j) != '"' {
 					i = s.text(i, t)
+					break children
 				}
-			case c|0x20 != '{':
-				i = s.word(i, t, c)
-			case s.depth > 0:
+				j++
+				kind = uint32(String)
+			case c|0x20 == '{':
+				if s.depth <= 0 {
+					i, _ = s.choose(i, t)
+					break children
+				}
 				i = s.open(i, t, c)
+				if c = s.peek(i); c <= ' ' || c == s.closing {
+					break children
+				}
 				continue
+			case c-'0' <= 9 || c == '-':
+				digits := i
+				if c == '-' {
+					digits++
+				}
+				j, kind = s.behindDigits(digits), uint32(Number)|flagInteger
+				if j > digits+1 && byteAt(base, digits) == '0' {
+					j = broken // the zero leads
+				}
+				if j > digits && byteAt(base, j) == '.' {
+					digits, kind = j+1, uint32(Number)
+					j = s.behindDigits(digits)
+				}
+				if j <= digits || byteAt(base, j)|0x20 == 'e' || j-i > maxDigits {
+					i = s.scalar(i, s.last, t.meta)
+					break children
+				}
 			default:
-				var isOpen bool
-				if i, isOpen = s.choose(i, t); isOpen {
-					continue
+				if i <= s.wide {
+					j, kind = literal(load64(base, i))
+				}
+				if kind == 0 {
+					i = s.scalar(i, s.last, t.meta)
+					break children
+				}
+				j += i
+			}
+			t.off, t.end = uint32(i), uint32(j)
+			t.meta |= kind
+			i = j
+			if byteAt(base, i) != ',' {
+				break
+			}
+			i++
+			if c = byteAt(base, i); c <= ' ' {
+				if i, c = s.skipBlank(i); i >= len(s.src) {
+					return s.badChild(i)
 				}
 			}
-			if i == broken {
-				return broken
-			}
-			if c = s.peek(i); c <= ' ' {
-				i, c = s.skipBlank(i)
-			}
 		}
-		for c == s.closing {
-			i++
-			node := s.node
-			t = s.entry(node)
-			t.end, t.last, t.count = uint32(i), s.last, s.count
-			if s.last != 0 {
-				s.entry(s.last).next = 0
-			}
-			if (s.count > indexFrom || node == top) && !s.finish(node) {
-				return broken
-			}
-			if node == top {
-				return i
-			}
-			t.next = s.n
-			s.leave(t.parent)
-			if c = s.peek(i); c <= ' ' {
-				i, c = s.skipBlank(i)
-			}
+		if i == broken {
+			return broken
 		}
-		if c != ',' {
-			return s.badEnd(i)
-		}
-		i++
 	}
 }
 
@@ -137,6 +193,21 @@ func (s *scanner) peek(i int) byte {
 
 // skipBlank returns the offset of the next byte from i that is not blank, and the byte; 0 at the end.
 func (s *scanner) skipBlank(i int) (int, byte) {
+	for i < s.wide && isBlank(byteAt(s.base, i)) {
+		i++
+		word := load64(s.base, i) ^ spaces
+		for word == 0 && i+8 <= s.wide {
+			i += 8
+			word = load64(s.base, i) ^ spaces
+		}
+		if word == 0 {
+			break
+		}
+		i += firstMarked(word)
+		if c := byteAt(s.base, i); c > ' ' {
+			return i, c
+		}
+	}
 	if i = skipBlank(s.src, i); i < len(s.src) {
 		return i, byteAt(s.base, i)
 	}
@@ -159,7 +230,6 @@ func (s *scanner) open(i int, t *entry, c byte) int {
 // leave goes on in the container around the innermost one.
 func (s *scanner) leave(to uint32) {
 	p := s.entry(to)
-	s.depth++
 	s.last, s.node = s.node, to
 	s.count, s.folds = p.end, uint64(p.last)|uint64(p.count)<<32
 	s.closing = closers[p.meta&kindMask]
@@ -179,53 +249,10 @@ func (s *scanner) hashLong(i, size int) (hash uint32, fold uint64) {
 	return hashLong(key, size), coarseLong(key, size)
 }
 
-// word reads the value of the latest entry t, which is a number or a literal and begins at i with c.
-func (s *scanner) word(i int, t *entry, c byte) int {
-	if i <= s.wide {
-		var j int
-		var kind uint32
-		if c-'0' <= 9 || c == '-' {
-			j, kind = s.number(i, c)
-		} else {
-			j, kind = literal(load64(s.base, i))
-			j += i
-		}
-		if kind != 0 {
-			t.off, t.end = uint32(i), uint32(j)
-			t.meta |= kind
-			return j
-		}
-	}
-	return s.scalar(i, s.n-1, t.meta)
-}
-
-// number returns the offset behind a number that begins at i with c, and its kind; 0 if it is wrong, has an exponent or
-// many digits, or stands near the end of the text.
-func (s *scanner) number(i int, c byte) (j int, kind uint32) {
-	digits := i
-	if c == '-' {
-		digits++
-	}
-	if j = s.behindDigits(digits); j <= digits || j > digits+1 && byteAt(s.base, digits) == '0' {
-		return i, 0
-	}
-	kind = uint32(Number) | flagInteger
-	if byteAt(s.base, j) == '.' {
-		digits, kind = j+1, uint32(Number)
-		if j = s.behindDigits(digits); j <= digits {
-			return i, 0
-		}
-	}
-	if byteAt(s.base, j)|0x20 == 'e' || j-i > maxDigits {
-		return i, 0
-	}
-	return j, kind
-}
-
 // behindDigits returns the offset of the first byte from i that is no digit, -1 near the end of the
-// text.
+// text. At least one byte stands behind it.
 func (s *scanner) behindDigits(i int) int {
-	for ; i <= s.wide; i += 8 {
+	for ; i < s.wide; i += 8 {
 		if marks := notDigit(load64(s.base, i)); marks != 0 {
 			return i + firstMarked(marks)
 		}
@@ -329,8 +356,8 @@ func (s *scanner) text(i int, t *entry) int {
 	return end + 1
 }
 
-// oddKey reads the key of the member t from behind its opening quotation mark up to the closing
-// one, whatever is in it.
+// oddKey reads the member t from behind the opening quotation mark of its key, whatever is in the key
+// and behind it.
 func (s *scanner) oddKey(start int, t *entry) int {
 	s.prepare(start) // for the next ones
 	end, flags, code, msg := scanString(s.src, start)
@@ -354,13 +381,17 @@ func (s *scanner) oddKey(start int, t *entry) int {
 	if !s.isApart(coarseOf(key)) && !s.meet() {
 		return broken
 	}
-	return end
+	return s.behindKey(end+1, t)
 }
 
 // meet compares the latest member of an object with the earlier ones. One of them may have the same
 // key, or one that differs in case alone. It reports whether the member may be there. Few keys are
 // compared pairwise, many when the object ends.
 func (s *scanner) meet() bool {
+	if s.count > pairsUpTo {
+		s.d.alike = true // perhaps; the index finds keys that are the same
+		return true
+	}
 	x := s.last
 	first, t := s.firstOf(s.node), &s.tape[x]
 	if s.count <= indexFrom {
@@ -369,7 +400,7 @@ func (s *scanner) meet() bool {
 			return false
 		}
 	}
-	s.d.alike = s.d.alike || s.count > pairsUpTo || s.isAlike(first, x)
+	s.d.alike = s.d.alike || s.isAlike(first, x)
 	return true
 }
 
@@ -409,6 +440,24 @@ func (l *Limits) allow(first, again *entry) bool {
 	}
 	l.Repeated(int(first.key)-1, int(again.key)-1)
 	return true
+}
+
+// behindKey reads on at i, behind the key of the latest member t: the colon and the value, whatever
+// they are.
+func (s *scanner) behindKey(i int, t *entry) int {
+	if i = s.colon(i); i == broken {
+		return broken
+	}
+	switch c := s.src[i]; {
+	case c == '"':
+		return s.text(i, t)
+	case c|0x20 != '{':
+		return s.scalar(i, s.last, t.meta)
+	case s.depth > 0:
+		return s.open(i, t, c)
+	}
+	i, _ = s.choose(i, t)
+	return i
 }
 
 // colon reads what stands between the key of the latest member and its value.
