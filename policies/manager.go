@@ -311,7 +311,7 @@ func (m *Manager) logFindings(found []Finding) {
 		case Gap, Note, Remark:
 			level = slog.LevelInfo
 		}
-		m.options.Log.Log(context.Background(), level, "policy file", "finding", f.Text())
+		m.options.Log.Log(context.Background(), level, "policy file", f.Attributes()...)
 	}
 }
 

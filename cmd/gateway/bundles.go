@@ -67,7 +67,7 @@ func (n *node) activateBundle(name string, b modules.Bundle) error {
 	var why []string
 	for _, f := range found {
 		if f.Severity == finding.Error {
-			why = append(why, f.Text())
+			why = append(why, f.Named())
 		}
 	}
 	return errors.New(strings.Join(why, "; "))

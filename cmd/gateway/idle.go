@@ -30,12 +30,12 @@ func (n *node) judgeIdle() {
 	}
 	for i := range now {
 		if !slices.Contains(before, now[i]) && now[i].Reason != applicability.ReasonUnused {
-			n.log.Warn("a place of the policy files applies to no request", "finding", now[i].At.Text())
+			n.log.Warn("a place of the policy files applies to no request", now[i].At.Attributes()...)
 		}
 	}
 	for i := range before {
 		if !slices.Contains(now, before[i]) && before[i].Reason != applicability.ReasonUnused {
-			n.log.Info("a place of the policy files applies to no request no longer", "finding", before[i].At.Text())
+			n.log.Info("a place of the policy files applies to no request no longer", before[i].At.Attributes()...)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func idleOf(one *applicability.Inapplicable) admin.Idle {
 		at = fmt.Sprintf("%s:%d:%d", at, one.At.Line, one.At.Column)
 	}
 	return admin.Idle{Kind: one.Kind, Name: one.Name, Reason: string(one.Reason), Place: at, Field: one.At.Field,
-		Message: one.At.Message}
+		Message: one.At.Message, Rule: one.At.Rule}
 }
 
 // writeIdle writes the places of the policy files that apply to no request.

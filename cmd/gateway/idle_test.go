@@ -184,7 +184,7 @@ policies: {paths: [%q]}
 		for _, at := range left {
 			reason, because, _ := strings.Cut(idle[at], " ")
 			row := regexp.MustCompile(regexp.QuoteMeta(files+":"+at) + ` +` + reason + ` +` +
-				regexp.QuoteMeta(because) + "\n")
+				regexp.QuoteMeta(because+" [never-matches]") + "\n")
 			if !row.MatchString(status) {
 				t.Errorf("gateway status lacks %s\n%s", row, status)
 			}
@@ -192,7 +192,7 @@ policies: {paths: [%q]}
 				"</td>") {
 				t.Errorf("the page lacks the place %s", at)
 			}
-			if line := at + ": " + because; reason != "Unused" && !strings.Contains(p.log.String(), line) {
+			if line := at + ": " + because + `" rule=never-matches`; reason != "Unused" && !strings.Contains(p.log.String(), line) {
 				t.Errorf("the log lacks %s", line)
 			}
 		}

@@ -548,9 +548,9 @@ func thisPod() corev1.ObjectReference {
 
 // policiesOverdue shows what has not been loaded yet as what was refused is shown: neither is in force.
 func (n *node) policiesOverdue(found finding.Finding) {
-	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: []string{found.Text()}})
+	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: []string{found.Named()}})
 	n.metrics.PoliciesOverdue()
-	n.own().Fails(theFiles, found.Text())
+	n.own().Fails(theFiles, found.Named())
 }
 
 // lines are the findings as `gateway check` prints them.
@@ -558,7 +558,7 @@ func lines(found []finding.Finding) []string {
 	found = finding.Summarized(found)
 	out := make([]string, len(found))
 	for i, f := range found {
-		out[i] = f.Text()
+		out[i] = f.Named()
 	}
 	return out
 }

@@ -78,14 +78,17 @@ type Idle struct {
 	Place   string `json:"place"`
 	Field   string `json:"field"`
 	Message string `json:"message"`
+	// Rule is the id of the check that found it.
+	Rule string `json:"rule"`
 }
 
-// Because says why, with the field.
+// Because says why, with the field and the id of the check.
 func (i *Idle) Because() string {
+	why := i.Message + " [" + i.Rule + "]"
 	if i.Field == "" {
-		return i.Message
+		return why
 	}
-	return i.Field + ": " + i.Message
+	return i.Field + ": " + why
 }
 
 // Operation is a method of a path that files describe.

@@ -182,8 +182,9 @@ func (n *needsOf) object(o *manifest.Object) {
 // add notes a need.
 func (n *needsOf) add(o *manifest.Object, at document.Node, reason Reason, isUsual bool, words string,
 	isMissing func(*Live) bool) {
-	n.all = append(n.all, need{Inapplicable{o.Kind, o.QualifiedName(), reason, finding.Of(o, at.Path())}, words,
-		isMissing, isUsual})
+	place := finding.Of(o, at.Path())
+	place.Rule = neverMatches
+	n.all = append(n.all, need{Inapplicable{o.Kind, o.QualifiedName(), reason, place}, words, isMissing, isUsual})
 }
 
 // block notes the resources that a match block names.

@@ -85,6 +85,22 @@ func (f Finding) Text() string {
 	return place + ": " + f.said()
 }
 
+// Named is Text with the id of the check.
+func (f Finding) Named() string {
+	if f.Rule == "" {
+		return f.Text()
+	}
+	return f.Text() + " [" + f.Rule + "]"
+}
+
+// Attributes are what a structured log has of f.
+func (f Finding) Attributes() []any {
+	if f.Rule == "" {
+		return []any{"finding", f.Text()}
+	}
+	return []any{"finding", f.Text(), "rule", f.Rule}
+}
+
 // String is Text without the column.
 func (f Finding) String() string {
 	f.Column = 0

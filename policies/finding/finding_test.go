@@ -78,3 +78,21 @@ func TestSummarized(t *testing.T) {
 		t.Error("the findings themselves have changed")
 	}
 }
+
+// TestRule: text for people and the log have the id of the check, if there is one.
+func TestRule(t *testing.T) {
+	f := finding.Finding{File: "a.yaml", Line: 3, Message: "is not used", Severity: finding.Warning}
+	if got, want := f.Named(), f.Text(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := f.Attributes(), []any{"finding", f.Text()}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	f.Rule = "unused"
+	if got, want := f.Named(), "a.yaml:3: warning: is not used [unused]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := f.Attributes(), []any{"finding", f.Text(), "rule", "unused"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -55,10 +55,7 @@ func each(w io.Writer, found []Finding, show func(Finding) string) error {
 
 // text is a line for people. Below the finding about a place within an expression stand its line and a caret.
 func text(f Finding) string {
-	line := f.Text()
-	if strings.Contains(f.Rule, "/") { // one of many rules of a kind, which exceptions name
-		line += " [" + f.Rule + "]"
-	}
+	line := f.Named()
 	if f.Excerpt == "" {
 		return line
 	}
