@@ -74,7 +74,7 @@ func (c *corpusRun) stored(g *generator, o *operation) any {
 // shown returns how an answer to GET shows an object: within the one member that the document declares to have its
 // members.
 func (d *published) shown(o *operation, object any) any {
-	own := d.members(d.at(d.resultSchema(o)), 0)
+	own := d.bodyMembers(o)
 	item, _ := d.follow(d.at(pointer("paths", o.path)), "")
 	get, _ := d.follow(item["get"], "")
 	responses, _ := get["responses"].(map[string]any)
@@ -107,7 +107,26 @@ func (d *published) shown(o *operation, object any) any {
 	return map[string]any{found: object}
 }
 
-// members returns the properties of a schema and of all that it consists of.
+// bodyMembers returns the members that an object has by the first body that says some: of PUT, of PATCH, or of the POST
+// to the collection.
+func (d *published) bodyMembers(o *operation) map[string]any {
+	collection := o.path[:strings.LastIndexByte(o.path, '/')]
+	for _, of := range []string{"put " + o.path, "patch " + o.path, "post " + collection} {
+		for _, other := range d.operation {
+			if other.String() != of || other.body == nil {
+				continue
+			}
+			for _, media := range append([]string{"application/json"}, other.body.media...) {
+				if all := d.members(d.at(other.body.schemas[media]), 0); len(all) > 0 {
+					return all
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// members returns the properties of a schema, of all that it consists of and of its alternatives.
 func (d *published) members(schema any, depth int) map[string]any {
 	all := map[string]any{}
 	s, _ := d.follow(schema, "")
@@ -116,9 +135,11 @@ func (d *published) members(schema any, depth int) map[string]any {
 	}
 	properties, _ := s["properties"].(map[string]any)
 	maps.Copy(all, properties)
-	parts, _ := s["allOf"].([]any)
-	for _, part := range parts {
-		maps.Copy(all, d.members(part, depth+1))
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		parts, _ := s[key].([]any)
+		for _, part := range parts {
+			maps.Copy(all, d.members(part, depth+1))
+		}
 	}
 	return all
 }
