@@ -7,6 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/mutate"
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/admission/vap"
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
 )
 
@@ -20,12 +21,12 @@ func (v *validatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv
 	l.useAnnotation(o, p.Annotations)
 	v.bound.policies = append(v.bound.policies, boundPolicy[*vap.Policy, *vap.Binding]{
 		from: o, match: p.Spec.MatchConstraints, params: p.Spec.ParamKind,
-		compile: func(states []string) (*vap.Policy, field.ErrorList) {
-			return vap.Compiler{States: states, Common: l.common,
+		compile: func(states []string, common *cel.Common) (*vap.Policy, field.ErrorList) {
+			return vap.Compiler{States: states, Common: common,
 				FindsKind: l.findsKind(p.Spec.ParamKind)}.CompileUnbound(p)
 		},
-		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
-			return vap.Compiler{States: states, Common: l.common}.Review(p, kinds)
+		review: func(states []string, kinds typecheck.Kinds, common *cel.Common) ([]typecheck.Warning, error) {
+			return vap.Compiler{States: states, Common: common}.Review(p, kinds)
 		},
 		wording: func() []typecheck.Warning { return vap.Wording(p) },
 	})
@@ -59,12 +60,12 @@ func (m *mutatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv1.
 	m.specs[o] = p
 	m.bound.policies = append(m.bound.policies, boundPolicy[*mutate.Policy, *mutate.Binding]{
 		from: o, match: p.Spec.MatchConstraints, params: p.Spec.ParamKind,
-		compile: func(states []string) (*mutate.Policy, field.ErrorList) {
-			return mutate.Compiler{States: states, Common: l.common,
+		compile: func(states []string, common *cel.Common) (*mutate.Policy, field.ErrorList) {
+			return mutate.Compiler{States: states, Common: common,
 				FindsKind: l.findsKind(p.Spec.ParamKind)}.CompileUnbound(p)
 		},
-		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
-			return mutate.Compiler{States: states, Common: l.common}.Review(p, kinds)
+		review: func(states []string, kinds typecheck.Kinds, common *cel.Common) ([]typecheck.Warning, error) {
+			return mutate.Compiler{States: states, Common: common}.Review(p, kinds)
 		},
 	})
 }

@@ -2,8 +2,11 @@ package policies
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,10 +42,10 @@ type boundPolicy[P, B any] struct {
 	from    *manifest.Object
 	match   *admissionv1.MatchResources
 	params  *admissionv1.ParamKind
-	compile func(states []string) (P, field.ErrorList)
+	compile func(states []string, common *cel.Common) (P, field.ErrorList)
 	// review returns warnings about the expressions of a policy that compiles, and wording advice on
 	// its messages; nil: there is none.
-	review  func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error)
+	review  func(states []string, kinds typecheck.Kinds, common *cel.Common) ([]typecheck.Warning, error)
 	wording func() []typecheck.Warning
 }
 
@@ -105,31 +108,68 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 	return all
 }
 
-// compileUnbound compiles and reviews all policies. Those for the same resource follow one another, so that what is
-// made of its schema for the review of one serves the next, and need not be kept for long.
+// compileUnbound compiles and reviews the policies on all processors. It finds the same, in the same order, on one.
 func (b *bound[P, B]) compileUnbound(l *loader) []unboundPolicy[P] {
+	states, kinds := l.stateNames(), l.knownKinds()
+	unbound, found := make([]unboundPolicy[P], len(b.policies)), make([]findings, len(b.policies))
+	runs := b.runs()
+	var next atomic.Int64
+	work := func(common *cel.Common) {
+		for n := next.Add(1); n <= int64(len(runs)); n = next.Add(1) {
+			for _, i := range runs[n-1] {
+				if l.gateway.Stopped != nil && l.gateway.Stopped() {
+					return
+				}
+				memory.Pace()
+				unbound[i] = b.policies[i].reviewed(l, &found[i], states, kinds, common)
+			}
+		}
+	}
+	var others sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(runs)) - 1 {
+		others.Go(func() {
+			if l.common == nil {
+				work(nil)
+			} else {
+				work(cel.NewCommon()) // one goroutine uses each
+			}
+		})
+	}
+	work(l.common)
+	others.Wait()
+	for i := range b.policies {
+		if l.isStopped() {
+			break
+		}
+		l.Found = append(l.Found, found[i].Found...)
+		if p := &b.policies[i]; unbound[i].ok && l.plans.advise(p.from.File) {
+			l.wildcards(p.from, states, kinds, p.reviewWith(l.common))
+		}
+	}
+	return unbound
+}
+
+// mostInRun is how many policies one processor compiles before it looks for the next ones.
+const mostInRun = 16
+
+// runs returns the indexes of the policies in runs, each of which one processor compiles. All policies of a run are for
+// the same resource, so that what is made of its schema for the review of one serves the next, and need not be kept for
+// long.
+func (b *bound[P, B]) runs() (all [][]int) {
 	resources, order := make([]string, len(b.policies)), make([]int, len(b.policies))
 	for i := range b.policies {
 		resources[i], order[i] = firstResource(b.policies[i].match), i
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return strings.Compare(resources[x], resources[y]) })
-	states, kinds := l.stateNames(), l.knownKinds()
-	unbound := make([]unboundPolicy[P], len(b.policies))
-	for _, i := range order {
-		if l.isStopped() {
-			break
+	for first, i := range order {
+		last := len(all) - 1
+		if first == 0 || len(all[last]) == mostInRun || resources[i] != resources[order[first-1]] {
+			all = append(all, order[first:first:len(order)])
+			last++
 		}
-		memory.Pace()
-		p := &b.policies[i]
-		unbound[i] = p.compiled(l, states)
-		if unbound[i].ok && l.plans.advise(p.from.File) {
-			l.review(p.from, states, kinds, p.review)
-			l.wildcards(p.from, states, kinds, p.review)
-			unaskedWidely(&l.findings, p.from, states, kinds, p.review)
-			p.advise(l)
-		}
+		all[last] = all[last][:len(all[last])+1]
 	}
-	return unbound
+	return all
 }
 
 // firstResource is the group and name of the first resource that rules name; "" if they name none.
@@ -147,17 +187,38 @@ type unboundPolicy[P any] struct {
 	ok     bool
 }
 
+// reviewed compiles and reviews the policy. It uses nothing that another goroutine changes, apart from what it reuses.
+func (p *boundPolicy[P, B]) reviewed(l *loader, found *findings, states []string, kinds *knownKinds,
+	common *cel.Common) unboundPolicy[P] {
+	compiled := p.compiled(l, found, states, common)
+	if compiled.ok && l.plans.advise(p.from.File) {
+		reviewPolicy(l.kept, found, p.from, states, kinds, p.reviewWith(common))
+		unaskedWidely(found, p.from, states, kinds, p.reviewWith(common))
+		p.advise(l.kept, found)
+	}
+	return compiled
+}
+
 // compiled returns the policy without its bindings.
-func (p *boundPolicy[P, B]) compiled(l *loader, states []string) unboundPolicy[P] {
+func (p *boundPolicy[P, B]) compiled(l *loader, found *findings, states []string,
+	common *cel.Common) unboundPolicy[P] {
 	key := joined(states)
 	if l.findsKind(p.params) {
 		key += "\n"
 	}
-	return reuse.OfObject(l.kept, &l.findings, p.from, "policy", key, func(f *findings) unboundPolicy[P] {
-		compiled, errs := p.compile(states)
+	return reuse.OfObject(l.kept, found, p.from, "policy", key, func(f *findings) unboundPolicy[P] {
+		compiled, errs := p.compile(states, common)
 		f.Fields(p.from, Error, errs)
 		return unboundPolicy[P]{compiled, len(errs) == 0}
 	})
+}
+
+// reviewWith returns the review of the policy, which shares what is in common with other policies.
+func (p *boundPolicy[P, B]) reviewWith(
+	common *cel.Common) func([]string, typecheck.Kinds) ([]typecheck.Warning, error) {
+	return func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
+		return p.review(states, kinds, common)
+	}
 }
 
 // joined are names as one key.
@@ -179,11 +240,11 @@ func (b *bound[P, B]) refer(l *loader, kind string, one *binding[B]) {
 	}
 }
 
-func (p *boundPolicy[P, B]) advise(l *loader) {
+func (p *boundPolicy[P, B]) advise(kept *reuse.Store, found *findings) {
 	if p.wording == nil {
 		return
 	}
-	reuse.OfObject(l.kept, &l.findings, p.from, "wording", nil, func(f *findings) struct{} {
+	reuse.OfObject(kept, found, p.from, "wording", nil, func(f *findings) struct{} {
 		for _, w := range p.wording() {
 			f.At(p.from, Wording, w.Field, "%s", w.Text)
 		}

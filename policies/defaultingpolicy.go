@@ -51,7 +51,7 @@ func (d *defaultingPolicies) compile(l *loader) {
 		compiled = compiled.Governed(l.terms.Terms(p.from, p.spec.Spec.Rollout))
 		l.plans.note(p.from, compiled.Programs())
 		l.reads.expressions(p.from, compiled.Programs())
-		l.review(p.from, states, kinds, func(_ []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
+		reviewPolicy(l.kept, &l.findings, p.from, states, kinds, func(_ []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
 			return compiler.ReviewDefaulting(p.spec, kinds)
 		})
 		suited(&l.findings, p, compiled, kinds)

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"slices"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	schemaruntime "k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +22,7 @@ import (
 // knownKinds are the kinds of the policy files and of Kubernetes itself, for the types of
 // expressions.
 type knownKinds struct {
+	mu        sync.Mutex   // makes each type once
 	kept      *reuse.Store // of types
 	resources map[schemaruntime.GroupVersionResource]*loadedResource
 	kinds     map[schemaruntime.GroupVersionKind]*loadedResource
@@ -85,6 +87,8 @@ func (k *knownKinds) Kind(gvk schemaruntime.GroupVersionKind) (typecheck.Kind, b
 
 // native is one of Kubernetes' own kinds.
 func (k *knownKinds) native(gvk schemaruntime.GroupVersionKind) (typecheck.Kind, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	t := reuse.Of(k.kept, nativeType(gvk), func() *cel.ObjectType {
 		return cel.NewObjectType(gvk.Kind, func() *spec.Schema { return kubernetes.Published(gvk) }, true).Keep()
 	})
@@ -97,6 +101,8 @@ func (k *knownKinds) of(r *loadedResource) typecheck.Kind {
 		props = props.Items.Schema
 	}
 	key := describedType{props, r.Names.Kind, r.Envelope == resource.Kubernetes}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	t := reuse.Of(k.kept, key, func() *cel.ObjectType { return typeOf(key.kind, props, key.envelope) })
 	return typecheck.Kind{
 		GroupVersionKind: schemaruntime.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Names.Kind},
@@ -113,35 +119,35 @@ func typeOf(kind string, props *apiextensionsv1.JSONSchemaProps, envelope bool) 
 	return cel.NewObjectType(kind, func() *spec.Schema { return schema.Published(props, envelope) }, envelope)
 }
 
-// review reviews the expressions of a policy. A review that was made before stands as long as the kinds that it asked
+// reviewPolicy reviews the expressions of a policy. A review that was made before stands as long as the kinds that it asked
 // for are the same.
-func (l *loader) review(
-	o *manifest.Object, states []string, kinds typecheck.Kinds,
-	review func([]string, typecheck.Kinds) ([]typecheck.Warning, error),
+func reviewPolicy(
+	kept *reuse.Store, found *findings, o *manifest.Object, states []string, kinds typecheck.Kinds,
+	make func([]string, typecheck.Kinds) ([]typecheck.Warning, error),
 ) {
 	key := reviewKey{o.Sum(), joined(states)}
-	r, found := reuse.Find[*reviewed](l.kept, key)
-	if !found || !r.isOf(kinds) {
+	r, isKept := reuse.Find[*reviewed](kept, key)
+	if !isKept || !r.isOf(kinds) {
 		asked := &askedKinds{kinds: kinds}
 		r = &reviewed{}
-		r.warnings, r.err = review(states, asked)
+		r.warnings, r.err = make(states, asked)
 		r.asked = asked.all
-		reuse.Keep(l.kept, key, r)
+		reuse.Keep(kept, key, r)
 	}
 	if r.err != nil {
-		l.At(o, Warning, "spec", "the types of expressions cannot be checked: %v", r.err)
+		found.At(o, Warning, "spec", "the types of expressions cannot be checked: %v", r.err)
 	}
 	for _, w := range r.warnings {
 		switch {
 		case w.ForAll: // the rest of the expression is checked when that is mended
-			l.By(applicability.AlwaysFails, o, Error, w.Field, "%s", w.Fails)
+			found.By(applicability.AlwaysFails, o, Error, w.Field, "%s", w.Fails)
 		case w.Fails != "":
-			l.By(applicability.AlwaysFails, o, Warning, w.Field, "%s", w.Fails)
+			found.By(applicability.AlwaysFails, o, Warning, w.Field, "%s", w.Fails)
 			if w.Rest != "" {
-				l.At(o, Warning, w.Field, "%s", w.Rest)
+				found.At(o, Warning, w.Field, "%s", w.Rest)
 			}
 		default:
-			l.At(o, Warning, w.Field, "%s", w.Text)
+			found.At(o, Warning, w.Field, "%s", w.Text)
 		}
 	}
 }

@@ -4,13 +4,18 @@
 package reuse
 
 import (
+	"sync"
+
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // A Store has what one set was compiled from, by keys. As in a context, the type of a key says what it is the key of.
-// It is used by one goroutine.
-type Store struct{ before, now map[any]any }
+// Several goroutines may use it. If two of them make the value of one key at once, both make it.
+type Store struct {
+	mu          sync.Mutex
+	before, now map[any]any
+}
 
 // After returns a store for a set that may share what the set of another store has; nil: it shares nothing.
 func After(before *Store) *Store {
@@ -25,6 +30,8 @@ func (s *Store) Close() { s.before = nil }
 
 // Find returns the value of a key, in this set or in the one before, and keeps it.
 func Find[V any, K comparable](s *Store, key K) (V, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	v, ok := s.now[key].(V)
 	if !ok {
 		if v, ok = s.before[key].(V); ok {
@@ -35,7 +42,11 @@ func Find[V any, K comparable](s *Store, key K) (V, bool) {
 }
 
 // Keep keeps the value of a key.
-func Keep[V any, K comparable](s *Store, key K, v V) { s.now[key] = v }
+func Keep[V any, K comparable](s *Store, key K, v V) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now[key] = v
+}
 
 // Of returns the value of a key, which is made if there is none.
 func Of[V any, K comparable](s *Store, key K, make func() V) V {
