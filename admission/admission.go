@@ -81,7 +81,7 @@ type Attributes struct {
 	// engine looks if it still holds. What is Forgetting is kept for the next request.
 	Made any
 
-	mutated progress
+	mutated mutationProgress
 	matched bool // see IsMatched
 	bound   boundRequest
 	found   []int32 // room for searches
@@ -93,8 +93,8 @@ type boundRequest struct {
 	matched cel.Matched
 }
 
-// progress is how far the mutators have come.
-type progress struct {
+// mutationProgress is how far the mutators have come.
+type mutationProgress struct {
 	runs    []Run // while they run
 	changes int
 }
@@ -137,13 +137,13 @@ func (a *Attributes) RequestNamespace() string {
 	return a.Info.Namespace
 }
 
-// Forgetting is what an engine made of attributes that can forget all but its room.
-type Forgetting interface{ Forget() }
+// Reusable is what an engine made of attributes that can forget all but its room.
+type Reusable interface{ Forget() }
 
 // Forget returns the room that is left of what an engine made, for the next request; nil if there is
 // none. No value that was made of the attributes may be read any more.
 func (a *Attributes) Forget() any {
-	made, ok := a.Made.(Forgetting)
+	made, ok := a.Made.(Reusable)
 	if !ok {
 		return nil
 	}

@@ -43,8 +43,8 @@ type Run struct {
 	// object, or did.
 	Invoked, Patched bool
 
-	// Tried are the terms by which the run is only tried; nil: it changes the object.
-	Tried Terms
+	// DryRun are the terms by which the run is only tried; nil: it changes the object.
+	DryRun Terms
 
 	mutator int // its position in the chain
 }
@@ -171,11 +171,11 @@ func (m *mutation) planRuns(position int, tried Terms, second bool) error {
 	for i := begin; i < len(planned); i++ {
 		planned[i].mutator = position
 		if tried != nil {
-			planned[i].Tried = tried
+			planned[i].DryRun = tried
 		}
 	}
 	if second {
-		kept := slices.DeleteFunc(planned[begin:], func(r Run) bool { return r.Tried != nil })
+		kept := slices.DeleteFunc(planned[begin:], func(r Run) bool { return r.DryRun != nil })
 		planned = planned[:begin+len(kept)]
 	}
 	m.a.mutated.runs = planned
@@ -184,7 +184,7 @@ func (m *mutation) planRuns(position int, tried Terms, second bool) error {
 
 // run runs a mutator. The error is the answer to the request.
 func (m *mutation) run(r *Run) error {
-	if r.Tried != nil {
+	if r.DryRun != nil {
 		m.try(r)
 		return nil
 	}
@@ -218,7 +218,7 @@ func (m *mutation) planBy(t Terms, position int, second bool) error {
 	m.a.Bind() // conditions of exceptions have variables of their own
 	switch {
 	case !asked:
-		if len(m.report.trials.excepted) > before.excepted {
+		if len(m.report.dryRuns.excepted) > before.excepted {
 			if m.report.Recorder != nil {
 				m.report.Recorder.Begin(m.ctx, mutator, m.a, m.report)
 			}
@@ -250,12 +250,12 @@ func (m *mutation) try(r *Run) {
 	a.Bind()
 	r.Invoked, r.Patched = false, false // it is as if the run had not been
 	if err != nil {
-		m.report.tryFailure(r.Tried, mutator, err)
+		m.report.tryFailure(r.DryRun, mutator, err)
 	}
-	m.report.Soften(r.Tried, mark)
+	m.report.Soften(r.DryRun, mark)
 	verdict := Unchanged
 	if changed {
-		m.report.TryChange(r.Tried, mutator.Name())
+		m.report.TryChange(r.DryRun, mutator.Name())
 		verdict = WouldMutate
 	}
 	m.report.decided(r.mutator, mutator.Name(), before, a, verdict)

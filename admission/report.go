@@ -37,7 +37,7 @@ type Report struct {
 	audited  []AuditedFailure
 	notes    []note
 	answer   *status.Error
-	trials   trials
+	dryRuns  dryRuns
 }
 
 // A Verdict is a policy's decision on a request, in a word.
@@ -92,7 +92,7 @@ func (r *Report) measure(a *Attributes) (s sizes) {
 	if r.Observer == nil && r.Recorder == nil {
 		return s
 	}
-	return sizes{len(r.denials), len(r.ignored), len(r.audited), len(r.trials.failures), len(r.trials.excepted),
+	return sizes{len(r.denials), len(r.ignored), len(r.audited), len(r.dryRuns.failures), len(r.dryRuns.excepted),
 		spentOf(a)}
 }
 
@@ -112,10 +112,10 @@ func (r *Report) decided(place int, policy string, before sizes, a *Attributes, 
 	switch {
 	case len(r.denials) > before.denials:
 		verdict, binding = refusal(r.denials[before.denials:])
-	case len(r.trials.excepted) > before.excepted:
+	case len(r.dryRuns.excepted) > before.excepted:
 		verdict, binding = NotAsked, ""
-	case len(r.trials.failures) > before.tried:
-		verdict, binding = triedVerdict(r.trials.failures[before.tried:])
+	case len(r.dryRuns.failures) > before.tried:
+		verdict, binding = dryRunVerdict(r.dryRuns.failures[before.tried:])
 	case len(r.ignored) > before.ignored:
 		verdict = Passed
 	case len(r.audited) > before.audited:
@@ -139,9 +139,9 @@ func refusal(denials []status.Denial) (v Verdict, binding string) {
 	return Errored, denials[0].Binding
 }
 
-// triedVerdict returns the verdict of the failures of a policy that is only tried.
-func triedVerdict(failures []TriedFailure) (v Verdict, binding string) {
-	if at := slices.IndexFunc(failures, TriedFailure.refuses); at >= 0 {
+// dryRunVerdict returns the verdict of the failures of a policy in a dry run.
+func dryRunVerdict(failures []DryRunFailure) (v Verdict, binding string) {
+	if at := slices.IndexFunc(failures, DryRunFailure.refuses); at >= 0 {
 		return WouldDeny, failures[at].Binding
 	}
 	return Errored, failures[0].Binding
@@ -150,7 +150,7 @@ func triedVerdict(failures []TriedFailure) (v Verdict, binding string) {
 // Deny adds a reason for refusing the request.
 func (r *Report) Deny(d status.Denial) { r.denials = append(r.denials, d) }
 
-// Answer settles the answer to the request, whatever policies say; the first one
+// Answer sets the answer to the request, whatever policies say; the first one
 // counts.
 func (r *Report) Answer(err *status.Error) {
 	if r.answer == nil {
@@ -194,7 +194,7 @@ func (r *Report) IgnoredFailures() []IgnoredFailure { return r.ignored }
 // IsEmpty reports whether policies found nothing, or nothing but reasons to warn.
 func (r *Report) IsEmpty() bool {
 	return r.answer == nil && len(r.denials)+len(r.ignored)+len(r.relaxed)+len(r.audited)+len(r.notes) == 0 &&
-		r.trials.isEmpty()
+		r.dryRuns.isEmpty()
 }
 
 // Reset empties the report and keeps its memory.
@@ -305,11 +305,11 @@ func (r *Report) Annotations() []Annotation {
 		value, _ := json.Marshal(r.audited[:min(len(r.audited), maxAuditedFailures)])
 		all = append(all, Annotation{failureAnnotation, string(value)})
 	}
-	if found := r.trials.failures; len(found) > 0 {
+	if found := r.dryRuns.failures; len(found) > 0 {
 		value, _ := json.Marshal(found[:min(len(found), maxAuditedFailures)])
 		all = append(all, Annotation{triedAnnotation, string(value)})
 	}
-	if found := r.trials.excepted; len(found) > 0 {
+	if found := r.dryRuns.excepted; len(found) > 0 {
 		value, _ := json.Marshal(found[:min(len(found), maxAuditedFailures)])
 		all = append(all, Annotation{exceptionAnnotation, string(value)})
 	}

@@ -6,24 +6,24 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Terms say how a policy stands to requests: whether it is enforced, only tried, or not asked at all.
+// Terms say how a policy stands to requests: whether it is enforced, in a dry run, or not asked at all.
 // They are safe for concurrent use. A policy without terms, which most are, is always enforced.
 type Terms interface {
 	// Stand returns how the policy stands to the request as it is now.
 	Stand(ctx context.Context, a *Attributes) Standing
 	// NeedsOld reports whether Stand reads the stored object.
 	NeedsOld() bool
-	// Tried is called with each request for which the policy was tried, and whether the policy
+	// ReportDryRun is called with each request for which the policy ran dry, and whether the policy
 	// would have refused or changed it.
-	Tried(would bool)
+	ReportDryRun(would bool)
 	// Applicability adds to an applicability of the policy what is known without an object.
 	Applicability(a *Attributes, o resource.Applicability) resource.Applicability
 }
 
 // A Standing says how a policy stands to a request. The zero value is a policy that is enforced.
 type Standing struct {
-	// IsTried is set if the policy judges and refuses nothing.
-	IsTried bool
+	// IsDryRun is set if the policy judges and refuses nothing.
+	IsDryRun bool
 	// Exception is the name of the exception by which the policy is not asked, and Reason is why there
 	// is one.
 	Exception, Reason string
@@ -35,9 +35,9 @@ func (s *Standing) IsExcepted() bool { return s.Exception != "" }
 // termed is a policy that may have terms; nil: it has none.
 type termed interface{ Terms() Terms }
 
-// matching is a policy that reports whether it judges a request, or whether it does cannot be
+// requestMatcher is a policy that reports whether it judges a request, or whether it does cannot be
 // determined.
-type matching interface {
+type requestMatcher interface {
 	IsAbout(ctx context.Context, a *Attributes) bool
 }
 
@@ -62,24 +62,24 @@ func allTerms[P Policy](policies []P) (all []Terms) {
 	return all
 }
 
-// trials are the policies that were tried with their results, and the ones that were not evaluated.
-type trials struct {
-	all      []trial
-	failures []TriedFailure
+// dryRuns are the policies that ran dry with their results, and the ones that were not evaluated.
+type dryRuns struct {
+	all      []dryRun
+	failures []DryRunFailure
 	excepted []Excepted
 }
 
-func (t *trials) isEmpty() bool { return len(t.all)+len(t.failures)+len(t.excepted) == 0 }
+func (t *dryRuns) isEmpty() bool { return len(t.all)+len(t.failures)+len(t.excepted) == 0 }
 
-// trial is a policy that was tried, and whether it would have refused or changed the request.
-type trial struct {
+// dryRun is a policy that ran dry, and whether it would have refused or changed the request.
+type dryRun struct {
 	terms Terms
 	would bool
 }
 
-// A TriedFailure is a reason for which a policy that is only tried would have refused the request, in
+// A DryRunFailure is a reason for which a policy in a dry run would have refused the request, in
 // JSON as it is in the audit event.
-type TriedFailure struct {
+type DryRunFailure struct {
 	Message string `json:"message"`
 	Policy  string `json:"policy"`
 	Binding string `json:"binding,omitempty"`

@@ -102,7 +102,7 @@ func (m *Machine) startOnce(ctx context.Context, args []string) (s started, err 
 		return s, err
 	}
 	defer p.stop()
-	spent, peak, err := p.settled()
+	spent, peak, err := p.waitIdle()
 	if err != nil {
 		return s, err
 	}

@@ -68,7 +68,7 @@ func (m *Machine) measureSetOnce(ctx context.Context) (r SetResult, err error) {
 		return r, err
 	}
 	defer p.stop()
-	spent, peak, err := p.settled()
+	spent, peak, err := p.waitIdle()
 	if err != nil {
 		return r, err
 	}
@@ -94,14 +94,14 @@ func (m *Machine) measureSetOnce(ctx context.Context) (r SetResult, err error) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	again, peak, err := p.settled()
+	again, peak, err := p.waitIdle()
 	r.ChangeSeconds, r.ChangeMB = (again - spent).Seconds(), peak*(1<<20)/1e6
 	return r, err
 }
 
-// settled waits until what was just done is over, and returns the processor's time so far and the most resident memory
+// waitIdle waits until what was just done is over, and returns the processor's time so far and the most resident memory
 // in MiB.
-func (p *Process) settled() (spent time.Duration, peakMiB float64, err error) {
+func (p *Process) waitIdle() (spent time.Duration, peakMiB float64, err error) {
 	time.Sleep(2 * time.Second)
 	if spent, err = p.cpu(); err == nil {
 		peakMiB, err = p.peak()

@@ -39,7 +39,7 @@ func TestTransparent(t *testing.T) {
 // played plays the story before a server, and returns its requests' first lines and answers, without what changes.
 func played(t *testing.T, url, name string) []string {
 	t.Helper()
-	command := exec.Command("go", "run", "-C", "..", "./internal/testutil/story/play", "-name", name,
+	command := exec.Command("go", "run", "-C", "..", "./internal/testutil/scenario/play", "-name", name,
 		strings.TrimPrefix(url, "http://"), "e2e/testdata/transparent.txtar")
 	var stderr strings.Builder
 	command.Stderr = &stderr

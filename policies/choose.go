@@ -287,8 +287,8 @@ func (c *choice) failing() (all []int) {
 	return all
 }
 
-// settle notes how each folder is now.
-func (m *Manager) settle(c *choice, read []*source.Source) {
+// recordFolders records the state of each folder.
+func (m *Manager) recordFolders(c *choice, read []*source.Source) {
 	now := time.Now()
 	for i := range m.states {
 		s := &m.states[i]

@@ -16,7 +16,7 @@ import (
 
 // Held returns the folder that could have policies for a request, and whose files are left out because they have
 // errors; nil if none could. Nothing may be served in place of what it would say.
-func (s *Set) Held(p *resource.Place, i *resource.Info) *source.Folder {
+func (s *Set) Held(p *resource.RouteRef, i *resource.Info) *source.Folder {
 	for _, f := range s.held {
 		if f.Concerns.CoversRoute(p.Route, p.Host) {
 			return f

@@ -338,18 +338,18 @@ func TestHeld(t *testing.T) {
 		t.Fatal(found)
 	}
 	for _, c := range []struct {
-		place resource.Place
+		place resource.RouteRef
 		info  resource.Info
 		want  string
 	}{
-		{resource.Place{Route: "orders"}, resource.Info{}, "r"},
-		{resource.Place{Route: "others", Host: "shop.example.com"}, resource.Info{}, "r"},
-		{resource.Place{Route: "others"}, resource.Info{}, ""},
-		{resource.Place{}, resource.Info{IsResource: true, Group: "apps", Resource: "deployments"}, "g"},
-		{resource.Place{}, resource.Info{IsResource: true, Group: "batch", Resource: "jobs"}, ""},
-		{resource.Place{}, resource.Info{IsResource: true, Group: "", Resource: "events"}, "g"},
-		{resource.Place{}, resource.Info{IsResource: true, Group: "", Resource: "pods"}, ""},
-		{resource.Place{}, resource.Info{Group: "apps"}, ""},
+		{resource.RouteRef{Route: "orders"}, resource.Info{}, "r"},
+		{resource.RouteRef{Route: "others", Host: "shop.example.com"}, resource.Info{}, "r"},
+		{resource.RouteRef{Route: "others"}, resource.Info{}, ""},
+		{resource.RouteRef{}, resource.Info{IsResource: true, Group: "apps", Resource: "deployments"}, "g"},
+		{resource.RouteRef{}, resource.Info{IsResource: true, Group: "batch", Resource: "jobs"}, ""},
+		{resource.RouteRef{}, resource.Info{IsResource: true, Group: "", Resource: "events"}, "g"},
+		{resource.RouteRef{}, resource.Info{IsResource: true, Group: "", Resource: "pods"}, ""},
+		{resource.RouteRef{}, resource.Info{Group: "apps"}, ""},
 	} {
 		got := ""
 		if f := set.Held(&c.place, &c.info); f != nil {
@@ -360,7 +360,7 @@ func TestHeld(t *testing.T) {
 		}
 	}
 	all, _ := CompileFor(source.Join(folders[2:], []*source.Source{nil}), Gateway{})
-	if f := all.Held(&resource.Place{}, &resource.Info{}); f == nil || f.Owner != "good" {
+	if f := all.Held(&resource.RouteRef{}, &resource.Info{}); f == nil || f.Owner != "good" {
 		t.Errorf("got %v for a folder that concerns all requests", f)
 	}
 }

@@ -278,7 +278,8 @@ func described(t testing.TB, set *policies.Set) string {
 		}
 		b.Write(append(text, '\n'))
 	}
-	note([]any{set.Hash(), set.Files(), set.Reach(), set.Admission().Names(), set.States(), set.Audit() != nil})
+	note([]any{set.Hash(), set.Files(), set.MatchedResources(), set.Admission().Names(), set.States(),
+		set.Audit() != nil})
 	for _, r := range set.Registry().Resources() {
 		note(r)
 		note([]any{set.Deprecation(r), set.Schema(r) != nil, set.StrategicType(r) != nil})
@@ -316,7 +317,7 @@ func answer(t testing.TB, set *policies.Set, method, path, body string) string {
 	if err != nil {
 		return err.Error()
 	}
-	said, err := json.Marshal(matching.Of(set, &info, r, &resource.Place{Upstream: "main", Route: "all"}))
+	said, err := json.Marshal(matching.Of(set, &info, r, &resource.RouteRef{Upstream: "main", Route: "all"}))
 	if err != nil {
 		t.Fatal(err)
 	}

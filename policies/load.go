@@ -80,7 +80,7 @@ func newLoader(g *Gateway) *loader {
 		objects: map[objectID]*Object{},
 		bundles: map[string]string{},
 		unused:  map[string]bool{},
-		matched: newReach(),
+		matched: newMatchedResources(),
 		terms:   exceptions.Files{Now: time.Now()},
 		common:  cel.NewCommon(),
 	}
@@ -175,7 +175,7 @@ type loader struct {
 
 	mutators   []admission.Mutator
 	validators []admission.Validator
-	matched    *reach
+	matched    *matchedResources
 	paramUses  []paramUse
 	terms      exceptions.Files
 	applicable *applicability.Index
@@ -394,8 +394,8 @@ func (l *loader) index() {
 	l.set.chain = admission.NewChain(l.mutators, l.validators)
 }
 
-// reach finds the resources at Kubernetes' paths that policies and limits match.
-func (l *loader) reach() {
+// collectMatched finds the resources at Kubernetes' paths that policies and limits match.
+func (l *loader) collectMatched() {
 	for _, p := range l.mutators {
 		l.matched.rules(p.Rules())
 	}
@@ -403,7 +403,7 @@ func (l *loader) reach() {
 		l.matched.rules(p.Rules())
 	}
 	l.hold()
-	l.set.reach = l.matched.result()
+	l.set.matched = l.matched.result()
 }
 
 // register makes the registry of the resources.

@@ -135,7 +135,7 @@ func (m *Manager) start() (*Manager, []Finding) {
 	if c.set == nil {
 		return nil, found
 	}
-	m.settle(c, read)
+	m.recordFolders(c, read)
 	m.swap(c.set, m.options.Loaded)
 	m.report(c, ReadNew)
 	return m, found
@@ -228,7 +228,7 @@ func (m *Manager) refresh(force bool) []Finding {
 		m.tried = ""
 	}
 	found := c.all()
-	m.settle(c, read)
+	m.recordFolders(c, read)
 	switch {
 	case c.set == nil:
 		m.report(c, ReadRefused)

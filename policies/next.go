@@ -39,7 +39,7 @@ func (m *Manager) Next(paths []string, options Options) (*Manager, []Finding) {
 	if c.isBlocked {
 		next.tried = ""
 	}
-	next.settle(c, read)
+	next.recordFolders(c, read)
 	next.show()
 	next.current.Store(c.set)
 	next.pending = c

@@ -23,20 +23,20 @@ import (
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
-// A place is the location of a kind's objects at a backend, as path templates with {namespace} and
+// objectPaths has the location of a kind's objects at a backend, as path templates with {namespace} and
 // {name}.
-type place struct {
+type objectPaths struct {
 	all, collection, item string // all namespaces, or the only collection; one namespace; one object
 	namespaced, bare      bool
 	items                 resource.FieldPath
 }
 
-// placeOf is the place of a resource that the files describe.
-func placeOf(r *resource.Resource) place {
+// pathsOf returns the paths of the objects of a resource that the files describe.
+func pathsOf(r *resource.Resource) objectPaths {
 	if len(r.Paths) == 0 {
-		return kubernetesPlace(r.GroupVersion(), r.Names.Plural, r.Namespaced)
+		return kubernetesPaths(r.GroupVersion(), r.Names.Plural, r.Namespaced)
 	}
-	p := place{namespaced: r.Namespaced, bare: r.Envelope == resource.Bare, items: r.Fields.Items}
+	p := objectPaths{namespaced: r.Namespaced, bare: r.Envelope == resource.Bare, items: r.Fields.Items}
 	for _, template := range r.Paths {
 		switch {
 		case strings.Contains(template, "{name}"):
@@ -53,8 +53,8 @@ func placeOf(r *resource.Resource) place {
 	return p
 }
 
-// isPlace reports whether namespace and name locate each object of the resource.
-func isPlace(r *resource.Resource) bool {
+// hasObjectPaths reports whether namespace and name locate each object of the resource.
+func hasObjectPaths(r *resource.Resource) bool {
 	for _, template := range r.Paths {
 		if strings.Contains(expand(template, "", ""), "{") {
 			return false
@@ -63,10 +63,10 @@ func isPlace(r *resource.Resource) bool {
 	return r.Operation == nil && !r.Singleton
 }
 
-// kubernetesPlace is the place of a resource at the paths of Kubernetes' API.
-func kubernetesPlace(version schema.GroupVersion, plural string, namespaced bool) place {
+// kubernetesPaths returns the paths of the objects of a resource in Kubernetes' API.
+func kubernetesPaths(version schema.GroupVersion, plural string, namespaced bool) objectPaths {
 	root := discovery.GroupVersionPath(version) + "/"
-	p := place{all: root + plural, collection: root + plural, namespaced: namespaced}
+	p := objectPaths{all: root + plural, collection: root + plural, namespaced: namespaced}
 	if namespaced {
 		p.collection = root + "namespaces/{namespace}/" + plural
 	}
@@ -80,16 +80,16 @@ func expand(template, namespace, name string) string {
 		url.PathEscape(name)).Replace(template)
 }
 
-// kindPlaces are the places of the kinds that the files describe, and the objects in the files, by
+// kindPaths has the paths of the kinds that the files describe, and the objects in the files, by
 // kind.
-type kindPlaces struct {
+type kindPaths struct {
 	described map[schema.GroupVersionKind]*resource.Resource
 	scopes    map[schema.GroupKind]bool // whether the kind is namespaced, if the files say so
 	objects   map[schema.GroupKind][]*Object
 }
 
-func newKinds(registry *resource.Registry, objects map[objectID]*Object) kindPlaces {
-	k := kindPlaces{
+func newKinds(registry *resource.Registry, objects map[objectID]*Object) kindPaths {
+	k := kindPaths{
 		described: map[schema.GroupVersionKind]*resource.Resource{},
 		scopes:    map[schema.GroupKind]bool{},
 		objects:   map[schema.GroupKind][]*Object{},
@@ -119,14 +119,14 @@ func newKinds(registry *resource.Registry, objects map[objectID]*Object) kindPla
 	return k
 }
 
-// place is the location of the kind's objects, as far as the files and Kubernetes itself define it.
+// find returns the location of the kind's objects, as far as the files and Kubernetes itself define it.
 // Only a Kubernetes API server has what is native.
-func (k *kindPlaces) place(kind schema.GroupVersionKind) (at place, isNative, found bool) {
+func (k *kindPaths) find(kind schema.GroupVersionKind) (at objectPaths, isNative, found bool) {
 	if r := k.described[kind]; r != nil {
-		return placeOf(r), false, isPlace(r)
+		return pathsOf(r), false, hasObjectPaths(r)
 	}
 	n, found := natives.Kinds[kind.GroupKind()]
-	return kubernetesPlace(kind.GroupVersion(), n.Plural, n.Namespaced), true, found
+	return kubernetesPaths(kind.GroupVersion(), n.Plural, n.Namespaced), true, found
 }
 
 // completeObjects makes of the objects in the files that a resource describes what an API server would have stored of
@@ -140,7 +140,7 @@ func (l *loader) completeObjects(set *Set) {
 			o.Document = from.Document().Clone()
 			continue
 		}
-		at, _, found := set.kinds.place(version.WithKind(o.Kind))
+		at, _, found := set.kinds.find(version.WithKind(o.Kind))
 		switch {
 		case !found || at.bare:
 		case at.namespaced && o.Namespace == "":
@@ -195,7 +195,7 @@ func (l *loader) checkParams(set *Set) {
 		if !ok || b.ref == nil {
 			continue
 		}
-		at, _, placed := set.kinds.place(kind)
+		at, _, placed := set.kinds.find(kind)
 		_, scoped := set.kinds.scopes[kind.GroupKind()]
 		covered := slices.ContainsFunc(set.states, func(s *state.Source) bool { return s.Kind == kind })
 		switch {
@@ -212,7 +212,7 @@ func (l *loader) checkParams(set *Set) {
 }
 
 // has reports whether the files have an object that the reference may name.
-func (k *kindPlaces) has(kind schema.GroupKind, ref *admissionv1.ParamRef) bool {
+func (k *kindPaths) has(kind schema.GroupKind, ref *admissionv1.ParamRef) bool {
 	return slices.ContainsFunc(k.objects[kind], func(o *Object) bool {
 		return o.Name == ref.Name && (ref.Namespace == "" || o.Namespace == ref.Namespace)
 	})

@@ -126,24 +126,24 @@ func (r *Referred) Namespaced(ctx context.Context, kind schema.GroupVersionKind)
 func (r *Referred) hasKinds() bool { return r.backend != nil && r.backend.Discovery() != nil }
 
 // place is the location of a kind's objects at the request's backend; false if it can have none.
-func (r *Referred) place(ctx context.Context, kind schema.GroupVersionKind) (place, bool, error) {
-	at, isNative, found := r.set.kinds.place(kind)
+func (r *Referred) place(ctx context.Context, kind schema.GroupVersionKind) (objectPaths, bool, error) {
+	at, isNative, found := r.set.kinds.find(kind)
 	switch {
 	case r.backend == nil || isNative && found && !r.hasKinds():
-		return place{}, false, nil
+		return objectPaths{}, false, nil
 	case found || !r.hasKinds():
 		return at, found, nil
 	}
 	if err := r.mayRead(); err != nil {
-		return place{}, false, err
+		return objectPaths{}, false, err
 	}
 	ctx, cancel := r.within(ctx)
 	defer cancel()
 	plural, served, err := r.backend.Discovery().Named(ctx, kind)
 	if served == nil {
-		return place{}, false, err
+		return objectPaths{}, false, err
 	}
-	return kubernetesPlace(kind.GroupVersion(), plural, served.Namespaced), true, nil
+	return kubernetesPaths(kind.GroupVersion(), plural, served.Namespaced), true, nil
 }
 
 // source is the StateSource that has every object of the kind in the namespace; nil without one.

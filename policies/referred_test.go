@@ -39,12 +39,12 @@ func (c *cluster) Discovery() *discovery.Client {
 	}
 	if c.served == nil {
 		c.served = discovery.New(
-			discovery.Options{Ask: func(ctx context.Context, q discovery.Question) (discovery.Answer, error) {
+			discovery.Options{Ask: func(ctx context.Context, q discovery.Request) (discovery.Response, error) {
 				a, err := c.Send(ctx, state.Request{Target: q.Target})
 				if q.Target == "/apis" {
 					a.Code, a.Body = 200, c.groups()
 				}
-				return discovery.Answer{Code: a.Code, Body: a.Body}, err
+				return discovery.Response{Code: a.Code, Body: a.Body}, err
 			}})
 	}
 	return c.served
@@ -73,12 +73,12 @@ func (c *cluster) API() state.API {
 	return state.APIServer
 }
 
-func (c *cluster) Send(_ context.Context, r state.Request) (state.Answer, error) {
+func (c *cluster) Send(_ context.Context, r state.Request) (state.Response, error) {
 	c.asked = append(c.asked, r.Target)
 	if body, ok := c.answers[r.Target]; ok {
-		return state.Answer{Code: 200, Body: []byte(body)}, nil
+		return state.Response{Code: 200, Body: []byte(body)}, nil
 	}
-	return state.Answer{Code: 404}, nil
+	return state.Response{Code: 404}, nil
 }
 
 func (c *cluster) Open(context.Context, string, time.Duration) (int, io.ReadCloser, error) {

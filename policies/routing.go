@@ -242,7 +242,7 @@ func judgedNames(r *routing.Route) (names []string) {
 }
 
 // describes reports whether files describe anything for requests that come by a route.
-func (l *loader) describes(p *resource.Place) bool {
+func (l *loader) describes(p *resource.RouteRef) bool {
 	return slices.ContainsFunc(l.set.registry.Resources(),
 		func(r *resource.Resource) bool { return r.Scope.Covers(p) }) ||
 		slices.ContainsFunc(l.set.registry.Documented(),
@@ -260,13 +260,13 @@ func hasTarget(table *routing.Table, t *resource.Target) bool {
 	scope := resource.Scope{Targets: []resource.Target{*t}}
 	for i := range table.Listeners { // a Gateway without routes yet is one all the same
 		if l := &table.Listeners[i]; t.Route == "" &&
-			scope.Covers(&resource.Place{Gateway: l.Gateway, Listener: l.Section}) {
+			scope.Covers(&resource.RouteRef{Gateway: l.Gateway, Listener: l.Section}) {
 			return true
 		}
 	}
 	for i := range table.Routes {
 		r := &table.Routes[i]
-		if t.Route != "" && scope.Covers(&resource.Place{Route: r.Kind + "/" + r.Namespace + "/" + r.Name,
+		if t.Route != "" && scope.Covers(&resource.RouteRef{Route: r.Kind + "/" + r.Namespace + "/" + r.Name,
 			Rule: r.Rule}) {
 			return true
 		}
@@ -281,7 +281,7 @@ func placesOf(table *routing.Table) []applicability.NamedPlace {
 		r := &table.Routes[i]
 		for _, a := range r.Attachments {
 			all = append(all, applicability.NamedPlace{
-				Place: ruleAt(table, r, a), Words: fmt.Sprintf("the rule '%s' of the %s '%s/%s'", r.Rule, r.Kind,
+				RouteRef: ruleAt(table, r, a), Words: fmt.Sprintf("the rule '%s' of the %s '%s/%s'", r.Rule, r.Kind,
 					r.Namespace, r.Name),
 			})
 		}
@@ -290,8 +290,8 @@ func placesOf(table *routing.Table) []applicability.NamedPlace {
 }
 
 // ruleAt is a rule of a table as scopes name it, by one of its attachments.
-func ruleAt(table *routing.Table, r *routing.Route, a routing.Attachment) *resource.Place {
+func ruleAt(table *routing.Table, r *routing.Route, a routing.Attachment) *resource.RouteRef {
 	l := &table.Listeners[a.Listener]
-	return &resource.Place{Host: a.Host, Route: r.Kind + "/" + r.Namespace + "/" + r.Name, Rule: r.Rule,
+	return &resource.RouteRef{Host: a.Host, Route: r.Kind + "/" + r.Namespace + "/" + r.Name, Rule: r.Rule,
 		Gateway: l.Gateway, Listener: l.Section}
 }

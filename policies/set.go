@@ -31,7 +31,7 @@ type Set struct {
 	successes   []resource.Success // by documents; nil in service
 	files       []File
 	registry    *resource.Registry
-	reach       resource.NamedResources // of match blocks
+	matched     resource.NamedResources // of match blocks
 	chain       *admission.Chain
 	limits      *ratelimit.Rules
 	conventions *conventions.Policies
@@ -40,7 +40,7 @@ type Set struct {
 	// contracts has what documents say of the operations that are no verbs of resources, each at its ID.
 	contracts []*contract.Operation
 	objects   map[objectID]*Object
-	kinds     kindPlaces
+	kinds     kindPaths
 	states    []*state.Source
 	routing   *routing.Table // nil if the files have no routes
 	// listenersAt has where the listeners of routing are, by their names.

@@ -23,7 +23,7 @@ var stages = []stage{
 	{"rollouts", (*loader).planResources},
 	{"index", (*loader).index},
 	{"register", (*loader).register},
-	{"reach", (*loader).reach},
+	{"reach", (*loader).collectMatched},
 	{"connect", (*loader).connect},
 	{"foreign", (*loader).leaveOutForeign},
 	{"names", (*loader).analyze},

@@ -149,10 +149,10 @@ func selectors(spec *StateSourceSpec) string {
 func (s *Set) locate(source *state.Source, r *StateSourceResource) {
 	version, _ := schema.ParseGroupVersion(r.APIVersion) // its form was checked
 	source.Kind, source.Namespace = version.WithKind(r.Kind), r.Namespace
-	at := kubernetesPlace(version, r.Resource, r.Namespace != "")
+	at := kubernetesPaths(version, r.Resource, r.Namespace != "")
 	for _, known := range s.registry.Resources() {
-		if isPlace(known) && known.GroupVersion() == version && known.Names.Plural == r.Resource {
-			source.Kind.Kind, at = known.Names.Kind, placeOf(known)
+		if hasObjectPaths(known) && known.GroupVersion() == version && known.Names.Plural == r.Resource {
+			source.Kind.Kind, at = known.Names.Kind, pathsOf(known)
 		}
 	}
 	for kind, n := range natives.Kinds {
@@ -170,8 +170,8 @@ func (s *Set) locate(source *state.Source, r *StateSourceResource) {
 // recognize finds out whether a path belongs to a resource that the files describe.
 func (s *Set) recognize(source *state.Source) {
 	for _, known := range s.registry.Resources() {
-		at := placeOf(known)
-		if !isPlace(known) || source.Path != at.all && source.Path != at.collection {
+		at := pathsOf(known)
+		if !hasObjectPaths(known) || source.Path != at.all && source.Path != at.collection {
 			continue
 		}
 		if source.Items == nil {

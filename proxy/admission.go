@@ -122,7 +122,7 @@ func (r *request) context() context.Context { return r.telemetry.context(r.Clien
 // complete checks the object against the URL, and removes the fields that its schema does not know.
 // It says so as far as the request or the resource asks for it.
 func complete(r *request, a attempt) error {
-	at(r.telemetry.story, explaining.URL, a.Write)
+	at(r.telemetry.explanation, explaining.URL, a.Write)
 	if err := r.scope.storage.Complete(a.Write); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func complete(r *request, a attempt) error {
 			return err
 		}
 	}
-	at(r.telemetry.story, explaining.Prepare, a.Write)
+	at(r.telemetry.explanation, explaining.Prepare, a.Write)
 	return nil
 }
 
@@ -239,7 +239,7 @@ func changesOwned(r *request, owned *contract.Members, a attempt) (changed []own
 // defaults first, then those that are computed from the object (DEF-2). Validation reports the fields for which no
 // default can be computed, with everything else that is wrong.
 func setDefaults(r *request, a attempt, s storage.Storage) error {
-	at(r.telemetry.story, explaining.Defaults, a.Write)
+	at(r.telemetry.explanation, explaining.Defaults, a.Write)
 	schema, limit := s.Schema(a.Write), int(r.Limits.Body)
 	if schema == nil {
 		return nil
@@ -337,17 +337,17 @@ func tooLargeDefaulted(limit int) error {
 func mutate(r *request, a attempt, s storage.Storage) error {
 	operation, _ := operationOf(a.Write)
 	mutates := r.scope.rulesOf(&a.Info).policies.Mutates(&a.Info, operation)
-	if !mutates && r.telemetry.story == nil && r.permission.refusal == nil || !describe(r, a) {
+	if !mutates && r.telemetry.explanation == nil && r.permission.refusal == nil || !describe(r, a) {
 		return nil
 	}
-	at(r.telemetry.story, explaining.Mutation, a.Write)
+	at(r.telemetry.explanation, explaining.Mutation, a.Write)
 	a.schema = objectSchema{r, a, s}
 	a.attributes.Schema = &a.schema
 	if mutates {
 		r.scope.storage.Reveal(a.Write, false)
 	}
 	changes, err := eachSeen(r, a, mutateSeen)
-	if s := r.telemetry.story; a.Conceal() && s != nil {
+	if s := r.telemetry.explanation; a.Conceal() && s != nil {
 		s.Reread(a.Object)
 	}
 	if r.permission.refusal != nil {
@@ -363,7 +363,7 @@ func mutate(r *request, a attempt, s storage.Storage) error {
 	if changes == 0 {
 		return nil
 	}
-	at(r.telemetry.story, explaining.Settle, a.Write)
+	at(r.telemetry.explanation, explaining.Settle, a.Write)
 	if limit := r.Limits.Body; int64(a.Object.Extent()) > limit {
 		return status.RequestEntityTooLarge("the object as policies change it must be at most %d bytes", limit)
 	}
@@ -481,7 +481,7 @@ func (o *objectSchema) PatchLimits() document.Limits { return o.request.Limits.S
 // validateObject validates the object against its schema and the schema's rules, and against the conventions that
 // policies ask for, and answers all failures at once (VAL-1).
 func validateObject(r *request, a attempt, s storage.Storage) error {
-	at(r.telemetry.story, explaining.Schema, a.Write)
+	at(r.telemetry.explanation, explaining.Schema, a.Write)
 	result, err := validateOnce(r, a, s)
 	if err != nil {
 		return err
@@ -497,7 +497,7 @@ func validateObject(r *request, a attempt, s storage.Storage) error {
 	}
 	r.Warnings = append(r.Warnings, result.Warnings...)
 	result.Errors = namedWith(r, result.Errors)
-	if len(a.checked.Trials)+len(a.checked.Excepted) > 0 {
+	if len(a.checked.DryRuns)+len(a.checked.Excepted) > 0 {
 		noteConventions(r)
 	}
 	if result.Valid() {
@@ -584,7 +584,7 @@ func checkConventions(r *request, a attempt, s storage.Storage, result *schemas.
 		}
 		return status.Internal("a ConventionPolicy cannot decide if it is about the request: %v", err)
 	}
-	a.checked.Trials, a.checked.Excepted = found.Trials, found.Excepted
+	a.checked.DryRuns, a.checked.Excepted = found.DryRuns, found.Excepted
 	for _, f := range found.Errors {
 		// A field that its schema refuses already, such as a date, is not refused twice.
 		if !slices.ContainsFunc(result.Errors, func(e *field.Error) bool { return e.Field == f.Field }) {
@@ -604,7 +604,7 @@ func validate(r *request, a attempt) error {
 		}
 		return nil
 	}
-	at(r.telemetry.story, explaining.Policies, a.Write)
+	at(r.telemetry.explanation, explaining.Policies, a.Write)
 	r.scope.storage.Reveal(a.Write, true)
 	if _, err := eachSeen(r, a, validateSeen); err != nil {
 		return err
@@ -660,7 +660,7 @@ func (a attempt) forget() { a.report.Reset() }
 func describe(r *request, a attempt) bool {
 	operation, ok := operationOf(a.Write)
 	if !ok || !r.scope.rulesOf(&a.Info).policies.Concerns(&a.Info, operation) {
-		if ok && r.telemetry.story != nil { // which says why none does
+		if ok && r.telemetry.explanation != nil { // which says why none does
 			describeAs(r, a, operation)
 		}
 		return false
@@ -695,7 +695,7 @@ func describeAs(r *request, a attempt, operation admission.Operation) {
 	to.Lookup = &a.referred
 	to.DryRun, to.HasGeneratedName = a.Info.Options.DryRun, a.HasGeneratedName
 	r.frame()
-	if s := r.telemetry.story; s != nil {
+	if s := r.telemetry.explanation; s != nil {
 		a.report.Recorder = s
 		s.See(to)
 	}
@@ -721,7 +721,7 @@ func (r *request) frame() *cel.Frame {
 		r.attempt.attributes.Frame = cel.NewFrame(r.context())
 		r.attempt.attributes.Frame.SetDeadline(r.Deadline())
 		r.attempt.attributes.Frame.SetMemory(r.Memory)
-		if s := r.telemetry.story; s != nil {
+		if s := r.telemetry.explanation; s != nil {
 			r.attempt.attributes.Frame.Trace(s)
 		}
 	}

@@ -23,7 +23,7 @@ func respond(r *request) *detachedAnswer {
 	defer finish(r)
 	err := serveWithin(r)
 	r.incoming.Memory.Rest() // the answer goes out at the pace of who reads it
-	if r.telemetry.story != nil {
+	if r.telemetry.explanation != nil {
 		tellStory(r, err)
 		err = nil
 	}
@@ -47,7 +47,7 @@ func respond(r *request) *detachedAnswer {
 		// How a stream ends shows on the connection; the answer's code is sent already.
 		sent, err := r.incoming.SendStream(&answer.Response, flowOf(&r.incoming.Head, r.Request), r.Editor,
 			readAheadOf(r))
-		r.telemetry.record.Spent.Sent = sent
+		r.telemetry.record.Usage.Sent = sent
 		if err != nil && !r.incoming.Answered() {
 			sendRefusal(r, err)
 		}
@@ -62,7 +62,7 @@ func respond(r *request) *detachedAnswer {
 // goes, if the request has a place among those that are served: it is done then, but for what the client has yet to
 // take.
 func readAheadOf(r *request) *server.ReadAhead {
-	if !r.limits.charges.Flying() {
+	if !r.limits.charges.BoundsInFlight() {
 		return nil
 	}
 	return &server.ReadAhead{Share: shareOf(r), Done: func() {
@@ -86,7 +86,7 @@ func shareWithScripts(r *request) {
 // leaveEarly gives the place of a request that may last to others, as Kubernetes does: a watch is served once it has
 // begun.
 func leaveEarly(r *request) {
-	if r.limits.charges.Flying() && (r.upgrade.tunnel != nil || isEndless(r.Request) || isFollowed(&r.Info)) {
+	if r.limits.charges.BoundsInFlight() && (r.upgrade.tunnel != nil || isEndless(r.Request) || isFollowed(&r.Info)) {
 		leaveFlight(r)
 	}
 }
@@ -172,7 +172,7 @@ func sendRefusal(r *request, err error) {
 func sendAnswer(r *request) {
 	answer := &r.Response
 	if !r.IsHead() {
-		r.telemetry.record.Spent.Sent = int64(len(answer.Body()))
+		r.telemetry.record.Usage.Sent = int64(len(answer.Body()))
 	}
 	r.incoming.Send(&answer.Response)
 }

@@ -92,11 +92,11 @@ func auditTerms(r *request) {
 	if r.isShadow || r.gateway.isUncounted {
 		return
 	}
-	r.attempt.report.Settle()
-	failures := r.attempt.report.TriedFailures()
+	r.attempt.report.ReportDryRuns()
+	failures := r.attempt.report.DryRunFailures()
 	for i, f := range failures {
 		switch isCounted := slices.ContainsFunc(failures[:i],
-			func(o admission.TriedFailure) bool { return o.Policy == f.Policy && o.Failed == f.Failed }); {
+			func(o admission.DryRunFailure) bool { return o.Policy == f.Policy && o.Failed == f.Failed }); {
 		case isCounted:
 		case f.Failed:
 			countError(r, f.Policy, f.Binding, f.Message, "a policy that is only tried failed")
@@ -112,10 +112,10 @@ func auditTerms(r *request) {
 // noteConventions adds to the report the results of conventions that are only tried, and the
 // conventions that were not evaluated.
 func noteConventions(r *request) {
-	for _, t := range r.attempt.checked.Trials {
-		r.attempt.report.NoteTrial(t.Terms, nil)
+	for _, t := range r.attempt.checked.DryRuns {
+		r.attempt.report.NoteDryRun(t.Terms, nil)
 		for _, message := range t.Denials {
-			r.attempt.report.NoteTrial(t.Terms, &admission.TriedFailure{Message: message, Policy: t.Policy})
+			r.attempt.report.NoteDryRun(t.Terms, &admission.DryRunFailure{Message: message, Policy: t.Policy})
 		}
 	}
 	for _, e := range r.attempt.checked.Excepted {
@@ -126,8 +126,8 @@ func noteConventions(r *request) {
 
 // notedIn returns the policies that would have refused a request, and the exceptions by which policies were not asked,
 // for its record.
-func notedIn(r *admission.Report) (n telemetry.Noted) {
-	for _, f := range r.TriedFailures() {
+func notedIn(r *admission.Report) (n telemetry.NotEnforced) {
+	for _, f := range r.DryRunFailures() {
 		if f.Failed {
 			continue
 		}

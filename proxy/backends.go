@@ -44,25 +44,25 @@ func (g *Gateway) Backend(name, path string) state.Backend {
 func (b *backend) API() state.API { return b.kind.api() }
 
 // Send implements state.Backend.
-func (b *backend) Send(ctx context.Context, r state.Request) (state.Answer, error) {
+func (b *backend) Send(ctx context.Context, r state.Request) (state.Response, error) {
 	return b.sendAs(ctx, r, storage.JSON)
 }
 
 // Discovery implements state.Backend.
 func (b *backend) Discovery() *discovery.Client { return b.served }
 
-func (b *backend) sendAs(ctx context.Context, r state.Request, contentType string) (state.Answer, error) {
-	span := tracing.Ask(ctx, r.Method)
+func (b *backend) sendAs(ctx context.Context, r state.Request, contentType string) (state.Response, error) {
+	span := tracing.StartClientSpan(ctx, r.Method)
 	answer, err := b.sendWithin(ctx, r, contentType, span)
 	spans.Asked(span, &b.storage, r.Target, answer.Code, err)
 	return answer, err
 }
 
 func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType string,
-	span *tracing.Question) (state.Answer, error) {
+	span *tracing.ClientSpan) (state.Response, error) {
 	head, err := b.ownHead(r.Method, r.Target, len(r.Body), contentType, cmp.Or(r.Accept, storage.JSON))
 	if err != nil {
-		return state.Answer{}, err
+		return state.Response{}, err
 	}
 	if r.Known != "" {
 		head = append(append(append(head[:len(head)-len("\r\n")], "If-None-Match: "...), r.Known...), "\r\n\r\n"...)
@@ -75,13 +75,13 @@ func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType s
 		Whole: max(r.Limit, 1), Deadline: deadline,
 	}, answer)
 	if err != nil {
-		return state.Answer{}, err
+		return state.Response{}, err
 	}
 	b.noteRefusal(answer.Status())
 	if answer.Status() == http.StatusForbidden {
 		b.noteLack(r.Method, r.Target, answer.Body())
 	}
-	return state.Answer{Code: answer.Status(), Body: answer.Body(), ETag: string(answer.Header("Etag"))}, nil
+	return state.Response{Code: answer.Status(), Body: answer.Body(), ETag: string(answer.Header("Etag"))}, nil
 }
 
 // maxEvent is how large the backend's answer to an Event may be.

@@ -185,7 +185,7 @@ func under(path, prefix string) bool {
 
 // passUndescribed is the way of a request that no file describes.
 func passUndescribed(r *request) error {
-	at(r.telemetry.story, explaining.Others, nil)
+	at(r.telemetry.explanation, explaining.Others, nil)
 	return passThrough(r)
 }
 

@@ -11,7 +11,7 @@ import (
 // checkContract compares the request with what an OpenAPI document says of it beside its body. What is wrong with the
 // parameters of a request with an object is named with everything that is wrong with the object.
 func checkContract(r *request) error {
-	at(r.telemetry.story, explaining.Contract, nil)
+	at(r.telemetry.explanation, explaining.Contract, nil)
 	i, head, o := &r.Info, &r.incoming.Head, r.scope.operation
 	if o == nil {
 		return nil

@@ -44,7 +44,7 @@ func shareAnswer(r *request) {
 		r.route.cors.Apply(head, &answer.Response)
 	case answer.IsOwn() && head.Has(message.FieldOrigin):
 		r.route.backend.grants.Share(head, placeOf(r), &answer.Response,
-			func(q *cors.Question) (*message.Response, error) { return askPreflight(r, q) })
+			func(q *cors.Preflight) (*message.Response, error) { return askPreflight(r, q) })
 	}
 }
 
@@ -78,9 +78,9 @@ func shareKnown(r *request, answer *message.Response) {
 const askTimeout = time.Second
 
 // askPreflight asks the backend what a browser would ask it before the request.
-func askPreflight(r *request, q *cors.Question) (*message.Response, error) {
+func askPreflight(r *request, q *cors.Preflight) (*message.Response, error) {
 	q.Target, q.Host = str(r.incoming.Head.Target), r.From.Host
-	span := tracing.Ask(r.telemetry.spans.Context(), http.MethodOptions)
+	span := tracing.StartClientSpan(r.telemetry.spans.Context(), http.MethodOptions)
 	head := q.AppendHead(nil)
 	head = append(span.AppendLine(head[:len(head)-len("\r\n")]), "\r\n"...)
 	answer := new(message.Response)
@@ -118,7 +118,7 @@ func relayPreflight(r *request) error {
 		return nil
 	}
 	answer, err := cors.Relay(&r.incoming.Head,
-		func(q *cors.Question) (*message.Response, error) { return askPreflight(r, q) })
+		func(q *cors.Preflight) (*message.Response, error) { return askPreflight(r, q) })
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func admit(r *request, a attempt, s storage.Storage) error {
 	if err := mutate(r, a, s); err != nil {
 		return err
 	}
-	at(r.telemetry.story, explaining.Metadata, a.Write)
+	at(r.telemetry.explanation, explaining.Metadata, a.Write)
 	s.SetMetadata(a.Write)
 	if err := validateObject(r, a, s); err != nil { // schema, rules and conventions: all failures at once
 		return err

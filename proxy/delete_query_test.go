@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 )
 
 // TestDeleteOptionsInQuery holds what policies see of a deletion, and what a Kubernetes API server is sent, to what
@@ -44,7 +44,7 @@ spec: {policyName: deletions, validationActions: [Deny]}
 			`"propagationPolicy":"Orphan"`},
 		// A Pod that runs nowhere gets no grace, whatever is asked for: the policy sees so of the stored one, to which
 		// the deletion is pinned. What is not stored is not found, whatever a policy would say.
-		{"grace that is settled", "request.options.gracePeriodSeconds == 0", pods + "/web?gracePeriodSeconds=3", "",
+		{"grace that is known", "request.options.gracePeriodSeconds == 0", pods + "/web?gracePeriodSeconds=3", "",
 			200, `"gracePeriodSeconds":3,"preconditions":{"resourceVersion":"7"`},
 		{"grace of a collection is not", "request.options.gracePeriodSeconds == 3", pods + "?gracePeriodSeconds=3", "",
 			200, "?gracePeriodSeconds=3"},
@@ -64,7 +64,7 @@ spec: {policyName: deletions, validationActions: [Deny]}
 					sent, _ := io.ReadAll(q.Body)
 					seen <- q.Method + " " + q.RequestURI + " " + q.Header.Get("Content-Type") + " " + string(sent)
 					if q.URL.Path == "/version" {
-						_, _ = io.WriteString(c, story.KubernetesVersion)
+						_, _ = io.WriteString(c, scenario.KubernetesVersion)
 						continue
 					}
 					answer := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"team-a","resourceVersion":"7","uid":"u1"}}`

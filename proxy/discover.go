@@ -27,10 +27,10 @@ const (
 // discover gives a backend a client of its discovery API.
 func (g *common) discover(b *backend) {
 	b.served = discovery.New(discovery.Options{
-		Ask: func(ctx context.Context, q discovery.Question) (discovery.Answer, error) {
+		Ask: func(ctx context.Context, q discovery.Request) (discovery.Response, error) {
 			a, err := b.Send(ctx, state.Request{Method: "GET", Target: q.Target, Accept: q.Accept, Known: q.Known,
 				Limit: discovery.MaxAnswer})
-			return discovery.Answer{Code: a.Code, Body: a.Body, ETag: a.ETag}, err
+			return discovery.Response{Code: a.Code, Body: a.Body, ETag: a.ETag}, err
 		},
 		Changed: func(err error) {
 			if err != nil {

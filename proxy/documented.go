@@ -20,7 +20,7 @@ func passDocumented(r *request) error {
 	if o == nil || len(o.Bodies) == 0 {
 		return passThrough(r)
 	}
-	at(r.telemetry.story, explaining.Body, nil)
+	at(r.telemetry.explanation, explaining.Body, nil)
 	if !head.HasBody() {
 		return passEmpty(r, o)
 	}

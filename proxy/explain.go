@@ -10,11 +10,11 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
-	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy/explaining"
 )
@@ -26,14 +26,14 @@ const explainHeader = "X-Admission-Explain"
 // beginStory lets the request be explained, and go no further, if the client may ask for that. Nothing
 // is sent to the backend then but the gateway's own questions.
 func beginStory(r *request) error {
-	form := story.JSON
+	form := explanation.JSON
 	for _, l := range r.incoming.Head.Headers() {
 		if l.Field != message.FieldXAdmissionExplain {
 			continue
 		}
-		switch f := story.Form(l.Value); f {
+		switch f := explanation.Form(l.Value); f {
 		case "1":
-		case story.JSON, story.Text, story.HTML:
+		case explanation.JSON, explanation.Text, explanation.HTML:
 			form = f
 		default:
 			return status.BadRequest("the header '%s' must be '1', 'json', 'text' or 'html'", explainHeader)
@@ -45,13 +45,13 @@ func beginStory(r *request) error {
 			"the configuration does not let the client ask for explanations by the header '"+explainHeader+"'")
 	}
 	i := &r.Info
-	s := explaining.New(story.Request{
+	s := explaining.New(explanation.Request{
 		Method: string(r.incoming.Head.Method), Path: string(r.telemetry.target), User: strings.Clone(user.Name),
 		Groups: slices.Clone(user.Groups),
 		Route:  r.route.place.Route, Upstream: r.route.backend.name, Policies: r.set.Hash(),
 	}, may.Values == config.ShowValues)
 	s.About(i, r.Resource != nil, names(r.scope.stages), secretsIn(r.set))
-	r.telemetry.story, r.telemetry.form = s, form
+	r.telemetry.explanation, r.telemetry.form = s, form
 	r.Exchanges.Sink = s
 	r.From.Stripped |= message.Fields(message.FieldXAdmissionExplain)
 	return nil
@@ -71,7 +71,7 @@ func secretsIn(set *policies.Set) (secret explaining.Secrets) {
 
 // explainLimits is enforceLimits for a client that asks for an explanation.
 func explainLimits(r *request) error {
-	s := r.telemetry.story
+	s := r.telemetry.explanation
 	s.At(explaining.Limits, nil)
 	var err error
 	if r.scope.limits != nil {
@@ -82,7 +82,8 @@ func explainLimits(r *request) error {
 		counted[r.limits.charges.All()[i].Rule.Name] = true
 	}
 	for _, o := range r.set.Limits().Applicabilities(&r.Info, &r.route.place, r.gateway.timeOf(r.Request)) {
-		one := story.Limit{Name: o.Name, Counts: counted[o.Name], Refuses: err != nil && r.limits.refusedBy == o.Name}
+		one := explanation.Limit{Name: o.Name, Counts: counted[o.Name], Refuses: err != nil &&
+			r.limits.refusedBy == o.Name}
 		if !one.Counts {
 			one.Because = o.Because
 			if o.Applies != resource.Never {
@@ -96,17 +97,17 @@ func explainLimits(r *request) error {
 
 // tellStory makes the explanation of the request its answer. err is how the request ended.
 func tellStory(r *request, err error) {
-	answer, s := &r.Response, r.telemetry.story
-	a := story.Answer{Decision: story.Answered, Warnings: slices.Clone(r.Warnings)}
+	answer, s := &r.Response, r.telemetry.explanation
+	a := explanation.Response{Decision: explanation.Answered, Warnings: slices.Clone(r.Warnings)}
 	switch {
 	case errors.Is(err, storage.ErrUnseen):
-		a.Decision = story.Undecided
+		a.Decision = explanation.Undecided
 		s.Unknown("what becomes of it: it depends on the stored object, which the client may not get and is not shown. " +
 			"Of a request that is not only explained the gateway's own account reads it")
 	case err != nil && !errors.Is(err, storage.ErrNotSent):
 		e := statusOf(err)
 		s.Refuse(e.ErrStatus.Message)
-		a.Decision = story.Refused
+		a.Decision = explanation.Refused
 		var body []byte
 		if a.Code, _, body = formOf(r, e); json.Valid(body) {
 			a.Status = body
@@ -114,12 +115,12 @@ func tellStory(r *request, err error) {
 			a.Status = status.AppendJSON(nil, &e.ErrStatus)
 		}
 	case s.Sends():
-		a.Decision = story.Admitted
+		a.Decision = explanation.Admitted
 		s.Unknown("what the backend answers: it decides by itself")
 	default:
 		if a.Code = answer.Status(); a.Code >= http.StatusBadRequest && !answer.IsStream() &&
 			json.Valid(answer.Body()) {
-			a.Decision, a.Status = story.Refused, slices.Clone(answer.Body())
+			a.Decision, a.Status = explanation.Refused, slices.Clone(answer.Body())
 		}
 	}
 	if answer.IsStream() {
@@ -128,7 +129,7 @@ func tellStory(r *request, err error) {
 	explained := s.Finish(context.Background(), r.set.Admission(), a)
 	explained.SetOrigins(r.set.OriginOf)
 	r.Warnings = r.Warnings[:0]
-	contentType, body := story.Write(explained, r.telemetry.form)
+	contentType, body := explanation.Write(explained, r.telemetry.form)
 	answer.StartBody(http.StatusOK, contentType, body)
 	answer.Add("Cache-Control", notCached)
 	answer.Add("X-Content-Type-Options", "nosniff") // there are values of clients in it

@@ -108,8 +108,9 @@ metadata: {name: d-own}
 spec: {policyName: d-own, validationActions: [Deny]}
 `
 
-// TestExplanationsWithholdSecrets: what a policy has computed of a Secret is not in the story, however it was computed,
-// and whatever the configuration shows: values, their parts, messages, warnings, edits, bodies and the answer.
+// TestExplanationsWithholdSecrets: what a policy has computed of a Secret is not in the explanation, however it was
+// computed, and whatever the configuration shows: values, their parts, messages, warnings, edits, bodies and the
+// answer.
 func TestExplanationsWithholdSecrets(t *testing.T) {
 	for _, values := range []string{"Digests", "Shown"} {
 		for _, action := range []string{"Deny", "Warn"} {
@@ -167,7 +168,7 @@ func compareText(t *testing.T, name, got string) {
 	}
 }
 
-// explainAs asks for a story in a form.
+// explainAs asks for an explanation in a form.
 func explainAs(t *testing.T, address, form, method, path, body string) (text string) {
 	t.Helper()
 	answer := exchangeRaw(t, address, []byte(method+" "+path+" HTTP/1.1\r\nHost: a\r\nX-Remote-User: kim\r\nX-Remote-Group: team-a\r\nX-Admission-Explain: "+form+"\r\n"+

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
@@ -105,7 +105,7 @@ func explainRaw(t *testing.T, address, method, path, body string) (text string) 
 }
 
 // TestExplanationsHide explains an update of another object's values, and a Secret: values of the stored
-// object, of parameters and of Secrets are not in the stories unless they may be.
+// object, of parameters and of Secrets are not in the explanations unless they may be.
 func TestExplanationsHide(t *testing.T) {
 	const (
 		gadget = `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g1","resourceVersion":"7"},"spec":{"owner":"value-of-request"}}`
@@ -160,7 +160,7 @@ func TestExplanationsAreBounded(t *testing.T) {
 	}
 	body := `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g1","resourceVersion":"7"},"spec":{"owner":"a",` + strings.Join(members, ",") + `}}`
 	text := explainRaw(t, address, "PUT", "/apis/example.com/v1/namespaces/team-a/gadgets/g1", body)
-	var s story.Story
+	var s explanation.Explanation
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		t.Fatal(err)
 	}

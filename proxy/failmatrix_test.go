@@ -21,7 +21,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/policiestest"
@@ -156,7 +156,7 @@ func checkCell(t *testing.T, g *Gateway, address string, c *cell, backend *matri
 			object = strings.Replace(object, `,"resourceVersion":"1"`, "", 1)
 		}
 	}
-	raw := exchangeRaw(t, address, story.JSON(request, object))
+	raw := exchangeRaw(t, address, scenario.JSON(request, object))
 	if want.code < 300 {
 		if !strings.HasPrefix(string(raw), fmt.Sprint("HTTP/1.1 ", want.code)) {
 			t.Errorf("answered %s, want %d", raw, want.code)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
@@ -72,7 +72,7 @@ func serveConns(t testing.TB, serve func(c net.Conn)) (address string) {
 // TestBackendFaults shows the answer to each fault of the backend, and that a write is delivered at most once (ERR-4).
 func TestBackendFaults(t *testing.T) {
 	const get = "GET " + widgetsPath + "/w1 HTTP/1.1\r\nHost: gw\r\n\r\n"
-	create := string(story.JSON("POST "+widgetsPath, widget("")))
+	create := string(scenario.JSON("POST "+widgetsPath, widget("")))
 	for _, c := range []struct {
 		name      string
 		fault     fault

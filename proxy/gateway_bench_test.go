@@ -15,7 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 )
 
 // The request and policies of `make bench`: a status to strip, three defaults to set, a schema, five rules to hold.
@@ -30,7 +30,7 @@ func BenchmarkGateway(b *testing.B) {
 	const created = "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: 2\r\n\r\n{}"
 	ok := strings.Replace(created, "201 Created", "200 OK", 1)
 	path := "/apis/bench.example.com/v1/namespaces/team-a/workloads"
-	post := string(story.Wire([]byte("POST " + path + " HTTP/1.1\nHost: gw\nUser-Agent: bench\nContent-Type: application/json\nContent-Length: *\n\n" + string(object))))
+	post := string(scenario.Wire([]byte("POST " + path + " HTTP/1.1\nHost: gw\nUser-Agent: bench\nContent-Type: application/json\nContent-Length: *\n\n" + string(object))))
 	get := "GET " + path + "/w1 HTTP/1.1\r\nHost: gw\r\nUser-Agent: bench\r\nAccept: application/json\r\n\r\n"
 	for _, c := range []struct {
 		name, policies, request, answer string

@@ -10,17 +10,17 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/h2/h2test"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 )
 
-// TestGoldenHTTP2 plays the golden stories a second time by HTTP/2: the backend gets the same, and the client the same
-// answers, but for what the protocols have of their own. Stories of what HTTP/2 has no form for are left out.
+// TestGoldenHTTP2 plays the golden scenarios a second time by HTTP/2: the backend gets the same, and the client the
+// same answers, but for what the protocols have of their own. Stories of what HTTP/2 has no form for are left out.
 func TestGoldenHTTP2(t *testing.T) {
-	all := story.ReadAll(t, "testdata/way")
+	all := scenario.ReadAll(t, "testdata/way")
 	played := 0
 	for _, s := range all {
 		if slices.ContainsFunc(s.Sections("request."), func(request []byte) bool {
-			_, _, err := h2test.Translate(story.Wire(request))
+			_, _, err := h2test.Translate(scenario.Wire(request))
 			return errors.Is(err, h2test.ErrOnlyHTTP1)
 		}) {
 			continue
@@ -34,7 +34,7 @@ func TestGoldenHTTP2(t *testing.T) {
 		})
 	}
 	if played < len(all)*3/4 {
-		t.Errorf("only %d of %d stories have a form in HTTP/2", played, len(all))
+		t.Errorf("only %d of %d scenarios have a form in HTTP/2", played, len(all))
 	}
 }
 

@@ -38,5 +38,5 @@ const (
 
 type (
 	recorder = h1test.Recorder
-	answer   = h1test.Answer
+	answer   = h1test.Response
 )

@@ -162,7 +162,7 @@ func (g *common) newAuthenticators(c *config.Configuration, asked []*backend,
 		AllowAnonymous: c.Identity.Anonymous == config.AllowAnonymous,
 		Refused:        g.refusedCredentials,
 		Transport: func(over http.RoundTripper) http.RoundTripper {
-			return g.tracer.Transport(over, tracing.KeepTrace)
+			return g.tracer.Transport(over, tracing.DoNotPropagate)
 		},
 		Tokens: identity.TokenOptions{
 			Entries: int(t.CacheEntries), TTL: t.CacheSeconds.Duration(), ReviewTTL: t.ReviewCacheSeconds.Duration(),

@@ -51,7 +51,7 @@ func (g *Gateway) timeOf(r *storage.Request) time.Time {
 // limit.
 func enforceLimits(r *request) error {
 	asked := ratelimit.Request{
-		Info: &r.Info, At: r.gateway.timeOf(r.Request), Place: &r.scope.route.place, ClientAddress: r.who.client,
+		Info: &r.Info, At: r.gateway.timeOf(r.Request), Route: &r.scope.route.place, ClientAddress: r.who.client,
 		Username: r.who.user.Name, Groups: r.who.user.Groups,
 		Headers: headersRead(r), Repeated: r.limits.headers.takeRepeated,
 		Frame: func() *cel.Frame { return frameOfLimits(r) },
@@ -179,7 +179,7 @@ func refuseInFlight(r *request, full *ratelimit.Charge) error {
 	r.limits.refusedBy = full.Rule.Name
 	r.gateway.metrics.LimitDecided(r.limits.refusedBy, "Refuse")
 	r.gateway.metrics.RateLimited(r.limits.refusedBy)
-	return status.TooManyRequests(full.CrowdedMessage(r.limits.retryAfter), r.limits.retryAfter)
+	return status.TooManyRequests(full.InFlightMessage(r.limits.retryAfter), r.limits.retryAfter)
 }
 
 // leaveFlight ends the time in which the request counts as being served. It may be called again.
@@ -190,7 +190,7 @@ func leaveFlight(r *request) { r.gateway.limiter.Leave(&r.limits.charges) }
 // memory. A client whose share is used up keeps the place of its request until it has taken the answer. release is
 // called then.
 func leaveFlightEarly(r *request, size int) (release func()) {
-	if !r.limits.charges.Flying() {
+	if !r.limits.charges.BoundsInFlight() {
 		return func() {}
 	}
 	if size <= sentAtOnce {

@@ -61,7 +61,7 @@ func (d *detachedAnswer) send() {
 	d.events.Started(d.record.Outcome.Code)
 	if d.tunnel == nil {
 		// How a stream ends shows on the connection; the answer's code is sent already.
-		d.record.Spent.Sent, _ = d.incoming.SendStream(d.answer, d.flow, d.editor, nil)
+		d.record.Usage.Sent, _ = d.incoming.SendStream(d.answer, d.flow, d.editor, nil)
 		return
 	}
 	d.gateway.metrics.UpgradeStarted()

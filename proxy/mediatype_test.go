@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
@@ -90,7 +90,7 @@ func TestProtobuf(t *testing.T) {
 			"the body must be CBOR that can be read in one way only"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			backend := story.NewBackend(t, listenBackend(t), [][]byte{[]byte(answered)})
+			backend := scenario.NewBackend(t, listenBackend(t), [][]byte{[]byte(answered)})
 			g := gatewayFor(t, dir, backend.Address, []string{"kubernetes"})
 			got := string(exchangeRaw(t, startGateway(t, g), []byte(c.request)))
 			sent := string(backend.Received())
@@ -114,7 +114,7 @@ kind: RateLimitPolicy
 metadata: {name: pods}
 spec: {match: {apiGroups: [""], resources: [pods]}, requests: 1000, periodSeconds: 1}
 `)
-	plain := gatewayFor(t, dir, story.NewBackend(t, listenBackend(t), nil).Address, nil)
+	plain := gatewayFor(t, dir, scenario.NewBackend(t, listenBackend(t), nil).Address, nil)
 	if got := string(exchangeRaw(t, startGateway(t, plain),
 		[]byte(protobufRequest(t, "POST "+pods, pod("p1"))))); !strings.Contains(got, `include: application/json"`) {
 		t.Errorf("a plain backend's client is answered %s", got)

@@ -159,8 +159,8 @@ func (g *Gateway) ownRoutes(r *routeTable, o *Options, before *Gateway) (own []*
 		own = append(own, &route{
 			host: one.Host, spans: []span{{from, to}}, backend: b,
 			rules:       rewrite.New(from, to, u.HostOn(&one), u.Authorities()...),
-			place:       resource.Place{Host: one.Host, Upstream: one.Upstream, Route: one.Name},
-			way:         telemetry.Way{Route: one.Name, Upstream: one.Upstream},
+			place:       resource.RouteRef{Host: one.Host, Upstream: one.Upstream, Route: one.Name},
+			way:         telemetry.Routing{Route: one.Name, Upstream: one.Upstream},
 			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one),
 			errorTemplate: u.ErrorTemplateOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, u, &one),
 		})

@@ -21,12 +21,12 @@ func pass(r *request, a attempt) error {
 		if err := decodeBody(r, a); err != nil {
 			return err
 		}
-	case r.telemetry.story != nil || r.telemetry.events.Wants(audit.Metadata):
+	case r.telemetry.explanation != nil || r.telemetry.events.Wants(audit.Metadata):
 		a.Object, a.Source = lookAtBody(r), r.Body
 	default:
 		a.Source = r.Body
 	}
-	if s := r.telemetry.story; s != nil {
+	if s := r.telemetry.explanation; s != nil {
 		describe(r, a)
 		s.At(explaining.Pass, a.Write)
 	}

@@ -150,12 +150,13 @@ func (g *gate) MayRead() error {
 		if !r.scope.backend.kind.authorizes() || !r.gateway.states.Reviews().Refuses() {
 			return nil
 		}
-		r.permission.refusal, _ = reviewAccess(r, func(_ context.Context, q *access.Question) (access.Answer, error) {
-			if a, ok := r.gateway.states.Reviews().Remember(q); ok {
-				return a, nil
-			}
-			return access.Answer{}, errNotRemembered
-		})
+		r.permission.refusal, _ = reviewAccess(r,
+			func(_ context.Context, q *access.ReviewRequest) (access.ReviewResponse, error) {
+				if a, ok := r.gateway.states.Reviews().Remember(q); ok {
+					return a, nil
+				}
+				return access.ReviewResponse{}, errNotRemembered
+			})
 	}
 	if r.permission.refusal == nil {
 		return nil
@@ -167,7 +168,8 @@ var errNotRemembered = errors.New("the answer is not remembered")
 
 // reviewAccess asks whether the client is authorized. It returns the refusal if it is not, an error if that is not
 // known, and nil and nil if it is.
-func reviewAccess(r *request, ask func(context.Context, *access.Question) (access.Answer, error)) (may, unknown error) {
+func reviewAccess(r *request, ask func(context.Context, *access.ReviewRequest) (access.ReviewResponse, error)) (may,
+	unknown error) {
 	ctx := r.telemetry.context(r.Client)
 	if by := r.Deadline(); !by.IsZero() {
 		var cancel context.CancelFunc
@@ -268,7 +270,7 @@ func askerOf(r *request) *asker {
 	return w
 }
 
-func (w *asker) question(about authorizer.Attributes) (*access.Question, error) {
+func (w *asker) question(about authorizer.Attributes) (*access.ReviewRequest, error) {
 	if w.self != nil {
 		return w.reviews.Self(w.upstream, w.self, w.post, about)
 	}
@@ -320,7 +322,7 @@ func postAsClient(r *request) access.Post {
 	lines := head[slices.Index(head, '\n')+1 : len(head)-len("\r\n")]
 	b := r.scope.backend
 	return func(ctx context.Context, target string, body []byte) (int, []byte, error) {
-		span := tracing.Ask(ctx, http.MethodPost)
+		span := tracing.StartClientSpan(ctx, http.MethodPost)
 		head := append([]byte("POST "+target+" HTTP/1.1\r\n"), lines...)
 		head = append(strconv.AppendInt(append(head, "Content-Length: "...), int64(len(body)), 10), "\r\n"...)
 		head = append(span.AppendLine(head), "\r\n"...)

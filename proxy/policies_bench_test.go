@@ -11,7 +11,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 )
 
 // thousandPolicies are policies that do not match the benchmark's request, by what they do not match it.
@@ -100,7 +100,7 @@ func benchmarkAdmitted(b *testing.B, further string) {
 		b.Fatal(err)
 	}
 	const created = "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: 2\r\n\r\n{}"
-	request := story.JSON("POST /apis/bench.example.com/v1/namespaces/team-a/workloads", string(object))
+	request := scenario.JSON("POST /apis/bench.example.com/v1/namespaces/team-a/workloads", string(object))
 	dir := b.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(benchPolicies)); err != nil {
 		b.Fatal(err)

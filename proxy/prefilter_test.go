@@ -88,7 +88,7 @@ route  to :  : refused: the request target has a host that is not a valid host w
 route  to :  : refused: the request target is too long`},
 	} {
 		if got := "\n" + shownForecast(g.Forecast(test.request)); got != test.want {
-			t.Errorf("%.100s is foreseen as%s\nwant%s", test.request, got, test.want)
+			t.Errorf("%.100s is forecast as%s\nwant%s", test.request, got, test.want)
 		}
 	}
 }

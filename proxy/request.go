@@ -125,7 +125,7 @@ func finish(r *request) {
 		if !r.attempt.report.IsEmpty() {
 			found = annotationsOf(&r.attempt.report)
 		}
-		if r.telemetry.story != nil {
+		if r.telemetry.explanation != nil {
 			found = append(found, audit.Annotation{Key: audit.Explained, Value: "true"})
 		}
 		if r.IsUnknown() {

@@ -65,7 +65,7 @@ var (
 		"limits":           "limiting request charges lines",
 		"limiting":         "retryAfter refusedBy headers",
 		"requestTelemetry": "noted events lines object",
-		"noted":            "stripped spans answers story form isNamed kind number refused",
+		"noted":            "stripped spans answers explanation form isNamed kind number refused",
 		"Request":          "Subject Exchanges Patch Editor",
 		"Subject":          "Served",
 		"Exchanges":        "Client Body Response Warnings Took Tracer Watcher Sink Copier",

@@ -62,8 +62,8 @@ type resent struct {
 	// code is the answer if the write was carried out, shows what is stored then.
 	code  int
 	shows string
-	// isUnsettled says that no read can show whether it was this write that was carried out.
-	isUnsettled bool
+	// isUncertain says that no read can show whether it was this write that was carried out.
+	isUncertain bool
 	// annotations are further ones of the definition.
 	annotations string
 	match       string // the client's If-Match
@@ -179,12 +179,12 @@ func checkResend(t *testing.T, isServer bool, m mishap, w *resent) {
 	answer, text := writeAt(t, address, w)
 	code := w.code
 	switch {
-	case m == failedAfter && w.isUnsettled:
+	case m == failedAfter && w.isUncertain:
 		code = 500
-	case m == refusedAfter && w.isUnsettled:
+	case m == refusedAfter && w.isUncertain:
 		code = 503
 	case m == "", m == streamRefused:
-	case w.isUnsettled, m == storedLate, m == droppedBefore:
+	case w.isUncertain, m == storedLate, m == droppedBefore:
 		code = 504
 	case w.method == "PUT":
 		code = 200 // if nothing was read before the write, nothing says that it created the object

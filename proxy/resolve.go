@@ -80,7 +80,7 @@ func resolveTarget(r *request) error {
 // for operators.
 type Forecast struct {
 	// Place and PathPrefix are of the route by which the request comes.
-	Place      resource.Place
+	Place      resource.RouteRef
 	PathPrefix string
 	// Info says which resource is meant. IsDescribed says that a policy file describes it.
 	Info        resource.Info

@@ -343,7 +343,7 @@ func (r *rights) upstreamOf(s *state.Source) string {
 		one := &r.configuration.Routes[i]
 		from := strings.TrimSuffix(one.PathPrefix, "/")
 		own = append(own, &route{host: one.Host, spans: []span{{from, from}},
-			place: resource.Place{Upstream: one.Upstream}})
+			place: resource.RouteRef{Upstream: one.Upstream}})
 	}
 	var all routeTable
 	if err := all.compile(own, nil, nil); err != nil {

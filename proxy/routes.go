@@ -142,7 +142,7 @@ func (plainKind) discovers() bool { return false }
 func (plainKind) account(*backend) *storage.Account { return nil }
 
 func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
-	return resource.NewPlain(set.Registry(), set.Reach(), v)
+	return resource.NewPlain(set.Registry(), set.MatchedResources(), v)
 }
 
 // A route leads requests to a backend: the requests of a route of the configuration, or those of a rule of a table that
@@ -156,9 +156,9 @@ type route struct {
 	backend *backend
 	// index is its number among the routes, place how the scopes of files name it.
 	index int
-	place resource.Place
+	place resource.RouteRef
 	// way is the route as metrics, logs and traces name it.
-	way telemetry.Way
+	way telemetry.Routing
 	// undescribed says what happens to requests that no policy file describes.
 	undescribed config.Undescribed
 	// errorFormat says how refusals are written, errorTemplate by which template of the policy files.

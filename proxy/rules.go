@@ -183,11 +183,11 @@ func (c *compiler) route(rule *routing.Route, matches []routing.Match, a routing
 	name := rule.Kind + "/" + rule.Namespace + "/" + rule.Name
 	r := &route{
 		host: a.Host, backend: to.backend, obstacle: to.obstacle, undescribed: config.PassUndescribed,
-		place: resource.Place{
+		place: resource.RouteRef{
 			Host: a.Host, Upstream: to.backend.name, Route: name, Rule: rule.Rule, Gateway: listener.Gateway,
 			Listener: listener.Section,
 		},
-		way: telemetry.Way{Route: name, Upstream: to.backend.name, Rule: rule.Rule, Listener: listener.Name()},
+		way: telemetry.Routing{Route: name, Upstream: to.backend.name, Rule: rule.Rule, Listener: listener.Name()},
 		limits: c.gateway.limitsOn(c.options.Config, to.backend.settings,
 			&config.Route{GRPC: rule.Kind == "GRPCRoute"}),
 	}

@@ -133,7 +133,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 // rules are the policies that may match operations on a resource or a subresource.
 type rules struct {
 	policies    *admission.Scoped
-	conventions *conventions.Scoped
+	conventions *conventions.ResourcePolicies
 }
 
 func rulesFor(set *policies.Set, i *resource.Info) rules {

@@ -182,7 +182,7 @@ func (s *served) client(t *testing.T, path string) (code int, body string) {
 }
 
 // itself asks on the gateway's own account.
-func (s *served) itself(path string) (state.Answer, error) {
+func (s *served) itself(path string) (state.Response, error) {
 	return s.Backend("", "/").Send(context.Background(), state.Request{Method: "GET", Target: path, Limit: 1 << 20})
 }
 

@@ -24,14 +24,14 @@ type shadowTerms struct{ plan *rollout.Plan }
 
 // Stand implements admission.Terms.
 func (shadowTerms) Stand(context.Context, *admission.Attributes) admission.Standing {
-	return admission.Standing{IsTried: true}
+	return admission.Standing{IsDryRun: true}
 }
 
 // NeedsOld implements admission.Terms.
 func (shadowTerms) NeedsOld() bool { return false }
 
-// Tried implements admission.Terms.
-func (t shadowTerms) Tried(would bool) { t.plan.Count().Add(would) }
+// ReportDryRun implements admission.Terms.
+func (t shadowTerms) ReportDryRun(would bool) { t.plan.Count().Add(would) }
 
 // Applicability implements admission.Terms.
 func (shadowTerms) Applicability(_ *admission.Attributes, o resource.Applicability) resource.Applicability {
@@ -91,7 +91,7 @@ func shadow(r *request) error {
 	if enforces(r, plan) {
 		return nil
 	}
-	if s := r.telemetry.story; s != nil {
+	if s := r.telemetry.explanation; s != nil {
 		s.Unknown("that the request is not held to its description, by the rollout of '" + plan.Policy() +
 			"': it passes as it came, and what is said here is only counted")
 		return nil
@@ -168,11 +168,11 @@ func noteShadow(r *request, plan *rollout.Plan, err error) {
 		return
 	case refused == nil:
 		operation.Admit()
-		report.NoteTrial(shadowTerms{plan}, nil)
+		report.NoteDryRun(shadowTerms{plan}, nil)
 		telemetry.ContractTried(m, plan.Policy(), operation.Name, "Admitted")
 	default:
 		operation.Refuse(reasonOf(refused), r.gateway.timeOf(r.Request))
-		report.NoteTrial(shadowTerms{plan}, &admission.TriedFailure{Message: refused.Message, Policy: plan.Policy()})
+		report.NoteDryRun(shadowTerms{plan}, &admission.DryRunFailure{Message: refused.Message, Policy: plan.Policy()})
 		telemetry.ContractTried(m, plan.Policy(), operation.Name, string(refused.Reason))
 		if !plan.IsSilent() {
 			r.Warnings = append(r.Warnings, refused.Message+admission.OnceEnforced)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/rollout"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
@@ -35,7 +35,7 @@ func TestTriedCounts(t *testing.T) {
 		t.Run(c.rollout, func(t *testing.T) {
 			dir := policiestest.Write(t, fmt.Sprintf(file, c.rollout))
 			answer := "HTTP/1.1 201 Created\nContent-Type: application/json\nContent-Length: 2\n\n{}\n"
-			backend := story.NewBackend(t, listenBackend(t),
+			backend := scenario.NewBackend(t, listenBackend(t),
 				[][]byte{[]byte(answer), []byte(answer), []byte(answer), []byte(answer)})
 			g := gatewayFor(t, dir, backend.Address, nil)
 			address := startGateway(t, g)
@@ -81,7 +81,7 @@ func TestTriedUnjudged(t *testing.T) {
 	dir := policiestest.Write(t, "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: tasks}\nspec:\n  version: v1\n  names: {plural: tasks, kind: Task}\n"+
 		"  paths: {collection: /v1/tasks}\n  rollout: {mode: Observe}\n  schema: {openAPIV3Schema: {type: object}}\n")
 	answer := []byte("HTTP/1.1 201 Created\nContent-Type: application/json\nContent-Length: 2\n\n{}\n")
-	backend := story.NewBackend(t, listenBackend(t), [][]byte{answer, answer})
+	backend := scenario.NewBackend(t, listenBackend(t), [][]byte{answer, answer})
 	g := gatewayFor(t, dir, backend.Address, nil)
 	address := startGateway(t, g)
 	long := strings.Repeat("a", 4<<20)

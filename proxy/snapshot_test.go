@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
@@ -40,7 +40,7 @@ func TestRequestUsesOneSnapshot(t *testing.T) {
 			}
 		}
 	})
-	request := story.JSON("POST "+widgetsPath, `{"metadata":{"name":"w1"},"spec":{}}`)
+	request := scenario.JSON("POST "+widgetsPath, `{"metadata":{"name":"w1"},"spec":{}}`)
 	for range 4 {
 		load.Go(func() {
 			for range 150 {

@@ -17,7 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/testutil/relay"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
@@ -181,7 +181,7 @@ spec: {policyName: exists, validationActions: [Deny]}
 
 // claim is a request for a claim of a class.
 func claim(class string) []byte {
-	return story.JSON("POST /api/v1/namespaces/team-a/persistentvolumeclaims",
+	return scenario.JSON("POST /api/v1/namespaces/team-a/persistentvolumeclaims",
 		fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"storageClassName":%q}}`, class))
 }
 

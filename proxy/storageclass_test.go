@@ -12,7 +12,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
@@ -62,7 +62,7 @@ func TestDefaultStorageClass(t *testing.T) {
 	}
 	address := startGateway(t, newTestGateway(t, c, func() *policies.Set { return set }))
 	given := func(spec string) (class, seen string) {
-		raw := string(exchangeRaw(t, address, story.JSON("POST /api/v1/namespaces/team-a/persistentvolumeclaims",
+		raw := string(exchangeRaw(t, address, scenario.JSON("POST /api/v1/namespaces/team-a/persistentvolumeclaims",
 			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{`+spec+`}}`)))
 		_, body, _ := strings.Cut(raw, "\r\n\r\n")
 		var claim struct {

@@ -152,7 +152,7 @@ func TestTargetedPolicies(t *testing.T) {
 				strings.NewReplacer("LIST", list, "REFS", list, "RULES", parcelRules).Replace(text))
 			g := newTabled(t, bare(t), table, func() *policies.Set { return set })
 			address := serveTable(t, g)
-			var by, foreseen []string
+			var by, forecast []string
 			for _, path := range paths {
 				a, err := http.Post("http://"+address+path+"/tenants/team-a/parcels", "application/json",
 					strings.NewReader(body))
@@ -168,7 +168,7 @@ func TestTargetedPolicies(t *testing.T) {
 				all := g.Forecast("POST " + path + "/tenants/team-a/parcels").Applicability
 				for _, o := range slices.Concat(all.Validating, all.Mutating, all.Conventions) {
 					if o.Applies != resource.Never {
-						foreseen = append(foreseen, path)
+						forecast = append(forecast, path)
 					} else if kind == "PolicyException" {
 						continue // the policy says which exception it is
 					} else if text := fmt.Sprint(o); !strings.Contains(text,
@@ -181,8 +181,8 @@ func TestTargetedPolicies(t *testing.T) {
 				t.Errorf("a %s for the %s %s/%s %s is about requests by %q, want %q", kind, c.kind, c.namespace, c.name,
 					c.section, got, c.by)
 			}
-			if got := strings.Join(foreseen, " "); kind != "PolicyException" && got != c.by {
-				t.Errorf("a %s for the %s %s/%s %s is foreseen for %q, want %q", kind, c.kind, c.namespace, c.name,
+			if got := strings.Join(forecast, " "); kind != "PolicyException" && got != c.by {
+				t.Errorf("a %s for the %s %s/%s %s is forecast for %q, want %q", kind, c.kind, c.namespace, c.name,
 					c.section, got, c.by)
 			}
 		}

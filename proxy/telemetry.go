@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
-	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy/explaining"
@@ -36,14 +36,14 @@ type noted struct {
 	record telemetry.Record
 	target []byte // as the client sent it
 	// stripped are fields of the client that the lines stand for.
-	stripped message.FieldSet
-	spans    *spans.Spans         // nil if the request is not traced
-	answers  *responses.Watch     // nil if no document is asked about answers
-	story    *explaining.Recorder // nil if no explanation is wanted
-	form     story.Form           // of the explanation
-	isNamed  bool
-	kind     string // of the object, if policies found something that is recorded as an Event
-	number   uint64 // of the request in the decision log; 0 until it has a decision
+	stripped    message.FieldSet
+	spans       *spans.Spans         // nil if the request is not traced
+	answers     *responses.Watch     // nil if no document is asked about answers
+	explanation *explaining.Recorder // nil if no explanation is wanted
+	form        explanation.Form     // of the explanation
+	isNamed     bool
+	kind        string // of the object, if policies found something that is recorded as an Event
+	number      uint64 // of the request in the decision log; 0 until it has a decision
 	// refused is the HTTP status code that a refusal stands for which the client gets in another form; 0 for none.
 	refused int
 }
@@ -133,41 +133,41 @@ func recorded(r *request) *telemetry.Record {
 	record.InForce = r.gateway.inForce(r.set)
 	record.Outcome.Code = cmp.Or(r.telemetry.refused, r.Response.Status(), status.ClientClosedRequest)
 	if report := &r.attempt.report; !report.IsEmpty() {
-		record.Outcome.Noted = notedIn(report)
+		record.Outcome.NotEnforced = notedIn(report)
 	}
-	record.Spent.Started, record.Spent.Backend, record.Spent.Received = r.Started, r.Exchanges.Took,
+	record.Usage.Started, record.Usage.Backend, record.Usage.Received = r.Started, r.Exchanges.Took,
 		r.incoming.BodyBytes()
 	if r.route != nil {
-		record.Way = r.route.way
+		record.Routing = r.route.way
 	}
 	i := &r.Info
-	record.About = telemetry.About{
+	record.Resource = telemetry.ResourceRef{
 		Verb: i.VerbName(), Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace,
 		Name:        i.Name,
 		IsDescribed: r.Resource != nil,
 	}
 	if i.Documented != nil {
-		record.About.Resource, record.About.IsDescribed = i.Template, true
+		record.Resource.Resource, record.Resource.IsDescribed = i.Template, true
 	}
 	if i.Name == "" {
-		record.About.Name = str(r.telemetry.object)
+		record.Resource.Name = str(r.telemetry.object)
 	}
 	if r.scope != nil {
-		record.About.Template = r.scope.template
+		record.Resource.Template = r.scope.template
 	}
 	if i.IsUndescribed && r.incoming.Head.IsGRPC() {
-		record.About.Group, record.About.Resource = callOf(pathOf(r.telemetry.target))
-		record.About.IsDescribed = r.gateway.calls.has(pathOf(r.telemetry.target))
+		record.Resource.Group, record.Resource.Resource = callOf(pathOf(r.telemetry.target))
+		record.Resource.IsDescribed = r.gateway.calls.has(pathOf(r.telemetry.target))
 	}
 	head := &r.incoming.Head
-	record.Asked.Version = versionOf(r.incoming)
+	record.Request.Version = versionOf(r.incoming)
 	if r.incoming.Refusal == nil {
-		record.Asked = telemetry.Asked{
+		record.Request = telemetry.ClientRequest{
 			Method: str(head.Method), Host: str(head.Host), Path: str(pathOf(r.telemetry.target)),
-			UserAgent: str(head.Value(message.FieldUserAgent)), Version: record.Asked.Version,
+			UserAgent: str(head.Value(message.FieldUserAgent)), Version: record.Request.Version,
 		}
 	}
-	record.Asked.Scheme = r.incoming.Peer().Proto
+	record.Request.Scheme = r.incoming.Peer().Proto
 	return record
 }
 
@@ -180,8 +180,8 @@ func (g *Gateway) inForce(set *policies.Set) telemetry.InForce {
 // what the request itself has does not.
 func detachedRecord(r *request) telemetry.Record {
 	record := *recorded(r)
-	record.ID, record.User, record.About.Name = strings.Clone(record.ID), strings.Clone(record.User),
-		strings.Clone(record.About.Name)
+	record.ID, record.User, record.Resource.Name = strings.Clone(record.ID), strings.Clone(record.User),
+		strings.Clone(record.Resource.Name)
 	return record
 }
 
@@ -194,7 +194,7 @@ func at(r *explaining.Recorder, s explaining.Step, w *storage.Write) {
 
 // observe reports a request that is over.
 func (g *Gateway) observe(r *telemetry.Record, in *scope, spans *spans.Spans) {
-	r.Spent.Took = time.Since(r.Spent.Started)
+	r.Usage.Took = time.Since(r.Usage.Started)
 	g.metrics.RequestEnded()
 	var series *telemetry.Series
 	if in != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 )
 
 // TestOverTLS runs the tests of requests, bodies and streams with TLS at either end and at both: TLS is the normal
-// case. The golden stories, which are many, run once, and not in short mode.
+// case. The golden scenarios, which are many, run once, and not in short mode.
 func TestOverTLS(t *testing.T) {
 	tests := map[string]func(*testing.T){
 		"TestWatchStreams":        TestWatchStreams,
@@ -63,7 +63,7 @@ func secureEnds(t testing.TB, c *config.Configuration, over, behind bool) {
 // The whole gateway by TLS: the headers that a backend gets, and the configuration that is served.
 func TestGatewayOverTLS(t *testing.T) {
 	s := newTLS(t, credentials.ServerFiles{ClientAuth: tls.RequestClientCert})
-	behind := story.NewBackend(t, listenBackend(t), nil)
+	behind := scenario.NewBackend(t, listenBackend(t), nil)
 	c, err := config.Load("", config.Flags{Upstream: "http://" + behind.Address, Dialect: "Plain"})
 	if err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func writeFor(r *request) write {
 // change is the stage of a write: it reads the body and admits the object, again if another writer came between.
 func change(r *request) error {
 	warnings := len(r.Warnings)
-	at(r.telemetry.story, explaining.Body, nil)
+	at(r.telemetry.explanation, explaining.Body, nil)
 	r.body.mayPass = r.scope.passesUnread(r.Request)
 	if err := readBody(r, r.scope.operation); err != nil {
 		return err

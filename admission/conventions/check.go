@@ -14,12 +14,12 @@ func (c *checker) add(p *Policy, s admission.Standing) {
 		return
 	}
 	tried := -1
-	if s.IsTried {
-		tried = len(c.trials)
-		c.trials = append(c.trials, Trial{Policy: p.name, Terms: p.terms, actions: p.actions})
+	if s.IsDryRun {
+		tried = len(c.dryRuns)
+		c.dryRuns = append(c.dryRuns, DryRun{Policy: p.name, Terms: p.terms, actions: p.actions})
 	}
 	for i, a := range p.actions {
-		if s.IsTried {
+		if s.IsDryRun {
 			a = min(a, Warn)
 		}
 		c.actions[i] = max(c.actions[i], a)

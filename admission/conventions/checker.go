@@ -44,13 +44,13 @@ type Result struct {
 	More int
 	// Warnings are sentences for the client.
 	Warnings []string
-	// Trials are the policies that were only tried, and Excepted the ones that were not asked.
-	Trials   []Trial
+	// DryRuns are the policies that are not enforced, and Excepted the ones that were not asked.
+	DryRuns  []DryRun
 	Excepted []admission.Excepted
 }
 
-// A Trial is a policy that was only tried: what it denies is warned of.
-type Trial struct {
+// A DryRun is a policy that is not enforced: what it denies is warned of.
+type DryRun struct {
 	Policy string
 	Terms  admission.Terms
 	// Denials are the first failures that it would have refused.
@@ -59,12 +59,12 @@ type Trial struct {
 	actions [checks]Action
 }
 
-// maxTrialDenials is how many failures of a trial are kept.
-const maxTrialDenials = 10
+// maxDryRunDenials is how many failures of a dry run are kept.
+const maxDryRunDenials = 10
 
 // note keeps a failure.
-func (t *Trial) note(err *field.Error) {
-	if len(t.Denials) < maxTrialDenials {
+func (t *DryRun) note(err *field.Error) {
+	if len(t.Denials) < maxDryRunDenials {
 		t.Denials = append(t.Denials, err.Error())
 	}
 }
@@ -79,7 +79,7 @@ type checker struct {
 	attributes *admission.Attributes
 	actions    [checks]Action
 	keyRules   []keyRule
-	trials     []Trial
+	dryRuns    []DryRun
 	excepted   []admission.Excepted
 
 	status document.Node // of the object; invalid if it has none
@@ -98,9 +98,9 @@ func (c *checker) on(check Check) bool { return c.actions[check] != Off }
 
 // found records a failure of a rule for a value.
 func (c *checker) found(check Check, v document.Node, err *field.Error) {
-	var tried []*Trial
-	for i := range c.trials {
-		if t := &c.trials[i]; t.actions[check] == Deny {
+	var tried []*DryRun
+	for i := range c.dryRuns {
+		if t := &c.dryRuns[i]; t.actions[check] == Deny {
 			tried = append(tried, t)
 		}
 	}
@@ -109,7 +109,7 @@ func (c *checker) found(check Check, v document.Node, err *field.Error) {
 
 // record keeps a failure, which policies would refuse that are only tried. A failure of a value that an update leaves
 // as it was is only warned of.
-func (c *checker) record(action Action, v document.Node, err *field.Error, tried []*Trial) {
+func (c *checker) record(action Action, v document.Node, err *field.Error, tried []*DryRun) {
 	r := &c.result
 	warning := err.Error()
 	if before := c.before(v); before.Valid() && document.EqualNodes(v, before) {

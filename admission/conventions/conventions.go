@@ -263,18 +263,18 @@ func check(ctx context.Context, policies iter.Seq[*Policy], a *admission.Attribu
 		}
 	}
 	result := c.check()
-	result.Trials, result.Excepted = c.trials, c.excepted
+	result.DryRuns, result.Excepted = c.dryRuns, c.excepted
 	return result, nil
 }
 
-// A Scoped is the policies that may match operations on one resource or subresource: what Policies
+// ResourcePolicies has the policies that may match operations on one resource or subresource: what Policies
 // has for them, found once. The requests that it is asked about must have the group, version, resource
 // and subresource of the Info that it was made for. It is immutable and safe for concurrent use; the
 // nil Scoped has no policies.
-type Scoped struct{ selected *admission.Selected[*Policy] }
+type ResourcePolicies struct{ selected *admission.Selected[*Policy] }
 
 // For returns the policies for the resource or subresource of a request; nil if there are none.
-func (p *Policies) For(i *resource.Info) *Scoped {
+func (p *Policies) For(i *resource.Info) *ResourcePolicies {
 	if p == nil || !looksAt(i, admission.Create) {
 		return nil
 	}
@@ -282,16 +282,16 @@ func (p *Policies) For(i *resource.Info) *Scoped {
 	if selected == nil {
 		return nil
 	}
-	return &Scoped{selected}
+	return &ResourcePolicies{selected}
 }
 
 // Concern reports whether a policy may match the request, as [Policies.Concern] does.
-func (s *Scoped) Concern(i *resource.Info, o admission.Operation) bool {
+func (s *ResourcePolicies) Concern(i *resource.Info, o admission.Operation) bool {
 	return s != nil && looksAt(i, o) && isAny(s.selected.For(i, o), i, o)
 }
 
 // Check compares the object of the request with the rules of the policies that match it, as [Policies.Check] does.
-func (s *Scoped) Check(ctx context.Context, a *admission.Attributes, o Object) (Result, error) {
+func (s *ResourcePolicies) Check(ctx context.Context, a *admission.Attributes, o Object) (Result, error) {
 	if s == nil {
 		return Result{}, nil
 	}

@@ -48,7 +48,7 @@ func (c *checker) reservedKeys() {
 // reservedKey records a key with a reserved prefix, unless all policies allow it.
 func (c *checker) reservedKey(m document.Node, prefix string) {
 	action := Off
-	var tried []*Trial
+	var tried []*DryRun
 	for _, r := range c.keyRules {
 		switch {
 		case slices.Contains(r.allowed, prefix):
@@ -57,7 +57,7 @@ func (c *checker) reservedKey(m document.Node, prefix string) {
 		default:
 			action = max(action, min(r.action, Warn))
 			if r.action == Deny {
-				tried = append(tried, &c.trials[r.trial])
+				tried = append(tried, &c.dryRuns[r.trial])
 			}
 		}
 	}

@@ -126,9 +126,9 @@ func constraintOf(t testing.TB, of *gatekeeper.Template, name, spec string) *gat
 	return one
 }
 
-// system compiles templates and constraints.
-func system(t testing.TB, templates []string, constraints []constraint, excluded []match.Wildcard,
-	inventory *gatekeeper.Inventory) *gatekeeper.System {
+// constraintSet compiles templates and constraints.
+func constraintSet(t testing.TB, templates []string, constraints []constraint, excluded []match.Wildcard,
+	inventory *gatekeeper.Inventory) *gatekeeper.ConstraintSet {
 	t.Helper()
 	kinds := map[string]*gatekeeper.Template{}
 	for _, text := range templates {
@@ -143,7 +143,7 @@ func system(t testing.TB, templates []string, constraints []constraint, excluded
 		one := constraintOf(t, kinds[c.kind], c.name, c.spec)
 		all = append(all, one)
 	}
-	return gatekeeper.NewSystem(all, excluded, inventory)
+	return gatekeeper.NewConstraintSet(all, excluded, inventory)
 }
 
 // review is a request about a pod in the namespace team-a, or about a namespace.
@@ -170,8 +170,8 @@ func review(t *testing.T, operation admission.Operation, object, old string) *ad
 	return a
 }
 
-// verdict returns the messages of a system for a request: the denial, warnings, and notes.
-func verdict(s *gatekeeper.System, a *admission.Attributes) string {
+// verdict returns the messages of a set for a request: the denial, warnings, and notes.
+func verdict(s *gatekeeper.ConstraintSet, a *admission.Attributes) string {
 	a.Bind()
 	var r admission.Report
 	if err := s.Validate(context.Background(), a, &r); err != nil {
@@ -259,7 +259,7 @@ func TestConstraints(t *testing.T) {
 			admission.Create, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := system(t, []string{checkTemplate, celTemplate, conditionalTemplate}, c.constraints, nil, nil)
+			s := constraintSet(t, []string{checkTemplate, celTemplate, conditionalTemplate}, c.constraints, nil, nil)
 			if got := verdict(s, review(t, c.operation, c.object, c.old)); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
@@ -281,7 +281,7 @@ func TestWhatIsReviewed(t *testing.T) {
 		{nil, "pods", "exec", true}, {nil, "services", "status", true}, {nil, "services", "scale", false},
 		{nil, "deployments", "scale", true},
 	} {
-		s := system(t, []string{checkTemplate}, []constraint{{"Check", "b", "{}"}}, c.excluded, nil)
+		s := constraintSet(t, []string{checkTemplate}, []constraint{{"Check", "b", "{}"}}, c.excluded, nil)
 		a := review(t, admission.Create, pod, "")
 		a.Info.Resource, a.Info.Subresource = c.resource, c.subresource
 		if got := verdict(s, a); got != map[bool]string{true: said + "[b] hello"}[c.want] {
@@ -303,13 +303,13 @@ func TestWhatIsReviewed(t *testing.T) {
 			t.Errorf("%+v: the applicabilities are %+v", c, applicabilities)
 		}
 	}
-	if got := verdict(system(t, []string{checkTemplate}, []constraint{{"Check", "b", "{}"}}, nil, nil),
+	if got := verdict(constraintSet(t, []string{checkTemplate}, []constraint{{"Check", "b", "{}"}}, nil, nil),
 		review(t, admission.Delete, "", "")); got != "" {
 		t.Errorf("a request without objects: %q", got)
 	}
 }
 
-// TestNeeds: a system says of each resource what its constraints read for it.
+// TestNeeds: a set of constraints says of each resource what its constraints read for it.
 func TestNeeds(t *testing.T) {
 	const kinds = "kinds: [{apiGroups: [''], kinds: [Pod]}]"
 	namespaced := strings.Replace(checkTemplate, "said(input.review.object)",
@@ -331,7 +331,7 @@ func TestNeeds(t *testing.T) {
 		{conditionalTemplate, "{match: {" + kinds + "}, parameters: {most: 1}}", false, false, true},
 	} {
 		name := strings.TrimSuffix(strings.SplitAfter(strings.SplitAfter(c.template, "names: {kind: ")[1], "}")[0], "}")
-		s := system(t, []string{c.template}, []constraint{{name, "b", c.spec}}, nil, nil)
+		s := constraintSet(t, []string{c.template}, []constraint{{name, "b", c.spec}}, nil, nil)
 		needs := func(o admission.Operation) (concerned, old bool) {
 			for _, r := range s.Rules() {
 				if r.Operations&o != 0 && r.Resource == "pods" {
@@ -383,7 +383,7 @@ func TestInventory(t *testing.T) {
 		"other": {&gatekeeper.Inventory{Objects: objects, Kinds: []apischema.GroupVersionKind{{Version: "v2",
 			Kind: "Service"}}}, ""},
 	} {
-		s := system(t, []string{template}, []constraint{{"Check", "c", "{}"}}, nil, c.inventory)
+		s := constraintSet(t, []string{template}, []constraint{{"Check", "c", "{}"}}, nil, c.inventory)
 		for range 2 {
 			a := review(t, admission.Create, pod, "")
 			a.Lookup.(*admissiontest.Lookup).Known["services"] = live
@@ -393,7 +393,7 @@ func TestInventory(t *testing.T) {
 		}
 	}
 	// A collection that has changed is read anew.
-	s := system(t, []string{template}, []constraint{{"Check", "c", "{}"}}, nil,
+	s := constraintSet(t, []string{template}, []constraint{{"Check", "c", "{}"}}, nil,
 		&gatekeeper.Inventory{Sources: []string{"services"}})
 	for _, want := range []string{"live", "later", "last"} {
 		a := review(t, admission.Create, pod, "")
@@ -421,7 +421,7 @@ func TestNamespaceObject(t *testing.T) {
 	template := strings.Replace(checkTemplate, "msg := said(input.review.object)",
 		`msg := sprintf("%v of %v", [object.get(input.review.namespaceObject, ["metadata", "name"], "none"), type_name(input.review.namespaceObject)])`,
 		1)
-	s := system(t, []string{template, checkTemplate2}, []constraint{{"Check", "c", "{}"},
+	s := constraintSet(t, []string{template, checkTemplate2}, []constraint{{"Check", "c", "{}"},
 		{"Other", "o", "{}"}}, nil, nil)
 	for namespace, want := range map[string]string{"team-a": "team-a of object", "": "none of object"} {
 		a := review(t, admission.Create, "{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {say: hi}}}",
@@ -465,7 +465,7 @@ func TestErrors(t *testing.T) {
 		if template.IsLenient() != c.lenient {
 			t.Errorf("is lenient: %v", !c.lenient)
 		}
-		got := verdict(system(t, []string{c.template}, []constraint{{"Check", "c", "{}"}}, nil, nil), review(t,
+		got := verdict(constraintSet(t, []string{c.template}, []constraint{{"Check", "c", "{}"}}, nil, nil), review(t,
 			admission.Create, pod, ""))
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("got %q, want %q", got, c.want)
@@ -473,7 +473,7 @@ func TestErrors(t *testing.T) {
 		a := review(t, admission.Create, pod, "")
 		a.Bind()
 		var r admission.Report
-		if err := system(t, []string{c.template}, []constraint{{"Check", "c", "{}"}}, nil,
+		if err := constraintSet(t, []string{c.template}, []constraint{{"Check", "c", "{}"}}, nil,
 			nil).Validate(context.Background(), a, &r); err != nil {
 			t.Fatal(err)
 		}
@@ -571,7 +571,8 @@ func TestTemplates(t *testing.T) {
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: web}}"
 	for text, want := range map[string]string{both: said + "[l] rego", annotated(both, gatekeeper.EngineAnnotation,
 		"K8sNativeValidation"): said + "[l] at most 2\n[l] failed expression: has(variables.anyObject.spec)"} {
-		if got := verdict(system(t, []string{text}, []constraint{{"Limit", "l", "{parameters: {most: 2}}"}}, nil, nil),
+		if got := verdict(constraintSet(t, []string{text}, []constraint{{"Limit", "l", "{parameters: {most: 2}}"}}, nil,
+			nil),
 			review(t, admission.Create, pod, "")); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

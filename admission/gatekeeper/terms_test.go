@@ -20,7 +20,7 @@ type terms struct {
 
 func (t *terms) Stand(context.Context, *admission.Attributes) admission.Standing { return t.standing }
 func (t *terms) NeedsOld() bool                                                  { return t.old }
-func (t *terms) Tried(would bool)                                                { t.tried = append(t.tried, would) }
+func (t *terms) ReportDryRun(would bool)                                         { t.tried = append(t.tried, would) }
 
 func (t *terms) Applicability(_ *admission.Attributes, o resource.Applicability) resource.Applicability {
 	return o
@@ -66,13 +66,13 @@ func TestTerms(t *testing.T) {
 		tried          string
 	}{
 		"enforced": {checkTemplate, "{}", &terms{}, said + "[c] hello", "[]"},
-		"tried":    {checkTemplate, "{}", &terms{standing: admission.Standing{IsTried: true}}, "", "[true]"},
+		"tried":    {checkTemplate, "{}", &terms{standing: admission.Standing{IsDryRun: true}}, "", "[true]"},
 		"excepted": {checkTemplate, "{}", &terms{standing: admission.Standing{Exception: "e", Reason: "r"}}, "", "[]"},
 		"another kind": {checkTemplate, "{match: {kinds: [{apiGroups: [''], kinds: [Service]}]}}",
-			&terms{standing: admission.Standing{IsTried: true}}, "", "[]"},
+			&terms{standing: admission.Standing{IsDryRun: true}}, "", "[]"},
 		"failing": {failing, "{}", &terms{}, said + "[c] ", "[]"},
 		// it is not known what it would say
-		"tried to fail": {failing, "{}", &terms{standing: admission.Standing{IsTried: true}}, "", "[false]"},
+		"tried to fail": {failing, "{}", &terms{standing: admission.Standing{IsDryRun: true}}, "", "[false]"},
 	} {
 		template, errs, problems := read(t, c.template)
 		if template == nil {
@@ -86,7 +86,8 @@ func TestTerms(t *testing.T) {
 		a := review(t, admission.Create, webPod, "")
 		a.Bind()
 		var r admission.Report
-		if err := gatekeeper.NewSystem([]*gatekeeper.Constraint{governed}, nil, nil).Validate(context.Background(), a,
+		if err := gatekeeper.NewConstraintSet([]*gatekeeper.Constraint{governed}, nil,
+			nil).Validate(context.Background(), a,
 			&r); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func TestTerms(t *testing.T) {
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
-		r.Settle()
+		r.ReportDryRuns()
 		if fmt.Sprint(c.terms.tried) != c.tried {
 			t.Errorf("%s: tried %v, want %s", name, c.terms.tried, c.tried)
 		}
@@ -122,7 +123,7 @@ func TestDecisions(t *testing.T) {
 		{celTemplate, "Limit", "{parameters: {most: 2}}", `Constraint K8sNativeValidation Limit/c "" [deny], 2 violations: [{"msg":"at most 2"},{"msg":"failed expression: has(variables.anyObject.spec)"}]; ; "name":"web"`},
 		{checkTemplate, "Check", "{match: {kinds: [{apiGroups: [''], kinds: [Service]}]}}", ""},
 	} {
-		s := system(t, []string{c.template}, []constraint{{c.kind, "c", c.spec}}, nil, nil)
+		s := constraintSet(t, []string{c.template}, []constraint{{c.kind, "c", c.spec}}, nil, nil)
 		a := review(t, admission.Create, webPod, "")
 		a.Bind()
 		var d decisions

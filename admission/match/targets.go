@@ -60,7 +60,7 @@ func TargetsIn(annotations map[string]string) ([]resource.Target, field.ErrorLis
 }
 
 // reaches reports whether the targets of the matcher mean the requests of a route. If the route is not known they may.
-func (m *Matcher) reaches(p *resource.Place) bool {
+func (m *Matcher) reaches(p *resource.RouteRef) bool {
 	return len(m.targets) == 0 || p == nil || resource.Cover(m.targets, p)
 }
 

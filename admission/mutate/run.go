@@ -35,8 +35,8 @@ func (p *Policy) Plan(ctx context.Context, a *admission.Attributes, to []admissi
 			continue
 		}
 		run := admission.Run{Binding: i, As: as, Reinvocable: p.reinvoked}
-		if t := b.Terms(); t != nil && r.Stand(ctx, a, p.Name(), t).IsTried {
-			run.Tried = t
+		if t := b.Terms(); t != nil && r.Stand(ctx, a, p.Name(), t).IsDryRun {
+			run.DryRun = t
 		}
 		for _, param := range found {
 			run.Param = param
@@ -108,7 +108,7 @@ func (w *work) mutate(ctx context.Context, m *mutation) error {
 	if err != nil || !changed {
 		return err
 	}
-	return w.settle()
+	return w.applyTarget()
 }
 
 // evaluate makes the patch that an expression describes.

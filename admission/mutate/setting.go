@@ -114,7 +114,7 @@ func (s *setter) set(d *Setting) (changed bool, err error) {
 		}
 		s.places[i].Set(s.target, value)
 	}
-	return true, s.settle()
+	return true, s.applyTarget()
 }
 
 // evaluate computes the values, and leaves the places for which there are such.

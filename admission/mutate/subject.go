@@ -58,5 +58,5 @@ func (s *subject) mergeType() *merge.Type {
 	return s.attributes.Schema.MergeType(s.as, schema.FromAPIVersionAndKind(version.Str(), kind.Str()))
 }
 
-// settle takes what was changed over into the object, and fills in what it leaves unset now.
-func (s *subject) settle() error { return policy.Settle(s.attributes, s.target) }
+// applyTarget takes what was changed over into the object, and fills in what it leaves unset now.
+func (s *subject) applyTarget() error { return policy.ApplyTarget(s.attributes, s.target) }

@@ -38,9 +38,9 @@ func ApplyPatch(target *document.Document, patch document.Node, limits document.
 	return err == nil, err
 }
 
-// Settle takes over into the object what was changed in the target, and fills in what it leaves
+// ApplyTarget takes over into the object what was changed in the target, and fills in what it leaves
 // unset now.
-func Settle(a *admission.Attributes, target *document.Document) error {
+func ApplyTarget(a *admission.Attributes, target *document.Document) error {
 	if target != a.Object {
 		back, _, err := a.Lookup.Convert(target, a.Info.GroupVersionResource())
 		if err != nil {

@@ -48,7 +48,7 @@ func (b *Binding) Soften(ctx context.Context, a *admission.Attributes, since adm
 	if b.terms == nil {
 		return err
 	}
-	if s := r.Stand(ctx, a, b.policy, b.terms); !s.IsTried {
+	if s := r.Stand(ctx, a, b.policy, b.terms); !s.IsDryRun {
 		return err
 	}
 	if err != nil {

@@ -123,7 +123,7 @@ func (m Mutator) setDefaults(ctx context.Context, in *Input, a *admission.Attrib
 	if !f.changed {
 		return false, nil
 	}
-	return true, policy.Settle(a, target)
+	return true, policy.ApplyTarget(a, target)
 }
 
 func mostBytes(a *admission.Attributes, target *document.Document) int {
@@ -191,5 +191,5 @@ func (m Mutator) patch(ctx context.Context, in *Input, a *admission.Attributes, 
 	if err != nil || !changed {
 		return err
 	}
-	return policy.Settle(a, target)
+	return policy.ApplyTarget(a, target)
 }

@@ -21,7 +21,7 @@ func (q *Query) Native() (is bool, reason string) {
 }
 
 // runNative is run by the plan.
-func (q *Query) runNative(ctx context.Context, e *evaluation, relaxed *plan.Relaxed) error {
+func (q *Query) runNative(ctx context.Context, e *evaluation, relaxed *plan.IgnoredErrors) error {
 	b := &e.budget
 	e.store = store{data: q.program.data, input: &e.input}
 	e.vars = q.native.Vars()

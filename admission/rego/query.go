@@ -191,9 +191,9 @@ func (q *Query) run(ctx context.Context, in *Input, each func(solution) error) (
 		return e.result, err
 	}
 	e.budget.begin(ctx, p.budget(), in.Deadline, in.Memory)
-	var relaxed *plan.Relaxed
+	var relaxed *plan.IgnoredErrors
 	if q.isLenient {
-		relaxed = &plan.Relaxed{}
+		relaxed = &plan.IgnoredErrors{}
 		defer func() {
 			if relaxed.Count > 0 && in.Relaxed != nil {
 				in.Relaxed(q.failure(relaxed.First, &e.budget))
@@ -209,7 +209,7 @@ func (q *Query) run(ctx context.Context, in *Input, each func(solution) error) (
 }
 
 // runOPA is run by OPA's evaluator.
-func (q *Query) runOPA(ctx context.Context, e *evaluation, relaxed *plan.Relaxed) error {
+func (q *Query) runOPA(ctx context.Context, e *evaluation, relaxed *plan.IgnoredErrors) error {
 	b := &e.budget
 	if _, err := e.input.Value(); err != nil {
 		return q.failure(err, b)

@@ -43,7 +43,7 @@ func (t *Terms) Stand(ctx context.Context, a *admission.Attributes) (s admission
 			return s
 		}
 	}
-	s.IsTried = t.plan != nil && !t.plan.Enforces(requestOf(ctx, a))
+	s.IsDryRun = t.plan != nil && !t.plan.Enforces(requestOf(ctx, a))
 	return s
 }
 
@@ -64,8 +64,8 @@ func (t *Terms) NeedsOld() bool {
 	return false
 }
 
-// Tried implements admission.Terms.
-func (t *Terms) Tried(would bool) { t.plan.Count().Add(would) }
+// ReportDryRun implements admission.Terms.
+func (t *Terms) ReportDryRun(would bool) { t.plan.Count().Add(would) }
 
 // Applicability implements admission.Terms.
 func (t *Terms) Applicability(a *admission.Attributes, o resource.Applicability) resource.Applicability {

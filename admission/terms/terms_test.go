@@ -168,7 +168,7 @@ func TestRollouts(t *testing.T) {
 			c.change(a)
 		}
 		if got := New(planOf(t, c.plan), nil).Stand(context.Background(),
-			a); got != (admission.Standing{IsTried: c.tried}) {
+			a); got != (admission.Standing{IsDryRun: c.tried}) {
 			t.Errorf("%s: got %+v", c.name, got)
 		}
 	}
@@ -181,7 +181,7 @@ func TestShareOfObjects(t *testing.T) {
 	tried := func(change func(*admission.Attributes)) bool {
 		a := request(t, "{metadata: {name: web}}", "")
 		change(a)
-		return terms.Stand(context.Background(), a).IsTried
+		return terms.Stand(context.Background(), a).IsDryRun
 	}
 	first := tried(func(*admission.Attributes) {})
 	for _, user := range []string{"jane", "joe", "jim", "jack", "jill", "june"} {

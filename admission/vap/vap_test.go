@@ -215,7 +215,7 @@ func conditions(expression string, n int) string {
 	return b.String()
 }
 
-// TestMatchConditions: one that does not hold settles it, whatever failed before.
+// TestMatchConditions: one that does not hold decides, whatever failed before.
 func TestMatchConditions(t *testing.T) {
 	p := policyOf(t, `
 matchConditions: [{name: a, expression: "object.spec.missing == 1"}, {name: b, expression: "request.operation == 'UPDATE'"}]

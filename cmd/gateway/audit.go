@@ -108,7 +108,7 @@ func webhookSink(w *config.AuditWebhook, files *credentials.Watcher, tracer *tra
 	}
 	return audit.Waiting{Wait: w.MaxWaitSeconds.Duration(), Sink: audit.NewWebhook(audit.WebhookOptions{
 		URL: at.Host, Account: account, MaxEvents: int(w.MaxEvents), Timeout: w.TimeoutSeconds.Duration(),
-		Network: outbound.Options{TLS: account.OwnTLS, Proxy: at.Proxy, Trace: spans(tracer, tracing.TellTrace)},
+		Network: outbound.Options{TLS: account.OwnTLS, Proxy: at.Proxy, Trace: spans(tracer, tracing.Propagate)},
 	})}, nil
 }
 

@@ -77,7 +77,7 @@ func described(paths []string) (func() []resource.Resolver, []resource.Success, 
 		return nil, nil, refusedPolicies(lines(c.Found))
 	}
 	everywhere := func(string) bool { return true }
-	all := []resource.Resolver{resource.NewPlain(c.Set.Registry(), c.Set.Reach(),
+	all := []resource.Resolver{resource.NewPlain(c.Set.Registry(), c.Set.MatchedResources(),
 		resource.View{LeadsTo: everywhere, Reaches: everywhere})}
 	return func() []resource.Resolver { return all }, c.Set.Successes(), nil
 }

@@ -133,13 +133,13 @@ func bundleServer(b *config.Bundle, w *credentials.Watcher, tracer *tracing.Trac
 		return nil, err
 	}
 	if bundles.IsRegistry(b.URL) {
-		network.Trace = spans(tracer, tracing.KeepTrace)
+		network.Trace = spans(tracer, tracing.DoNotPropagate)
 		return bundles.NewRegistry(bundles.RegistryOptions{
 			URL: b.URL, Network: network, User: b.User, Token: token, Timeout: b.TimeoutSeconds.Duration(),
 			MaxBytes: b.MaxBytes,
 		})
 	}
-	network.Trace = spans(tracer, tracing.TellTrace)
+	network.Trace = spans(tracer, tracing.Propagate)
 	return &bundles.Server{
 		URL: b.URL, Network: network, Token: token, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes,
 		Deltas: b.PersistFile == "",
@@ -171,7 +171,7 @@ func reach(w *credentials.Watcher, name string, t *config.UpstreamTLS,
 }
 
 // spans has requests traced; the tracer may be nil.
-func spans(tracer *tracing.Tracer, tell tracing.Tell) func(http.RoundTripper) http.RoundTripper {
+func spans(tracer *tracing.Tracer, tell tracing.Propagation) func(http.RoundTripper) http.RoundTripper {
 	return func(over http.RoundTripper) http.RoundTripper { return tracer.Transport(over, tell) }
 }
 

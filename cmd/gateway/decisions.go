@@ -64,7 +64,7 @@ func newDecisionLog(c *config.DecisionLogs, instance string, files *credentials.
 		if to.Network, to.Token, err = reach(files, "the service of decision logs", s.TLS, s.TokenFile); err != nil {
 			return nil, err
 		}
-		to.Network.Trace = spans(tracer, tracing.TellTrace)
+		to.Network.Trace = spans(tracer, tracing.Propagate)
 		sinks = append(sinks, audit.Waiting{Sink: to.Sink(), Wait: s.MinDelaySeconds.Duration(),
 			MaxWait: s.MaxDelaySeconds.Duration()})
 	}

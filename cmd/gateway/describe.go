@@ -35,7 +35,7 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 		},
 		Metrics:   n.metrics.Handler(),
 		Policies:  n.describePolicies,
-		Foresee:   n.foresee,
+		Forecast:  n.forecast,
 		Status:    func() admin.Status { return n.describe(lostLines()) },
 		Upstreams: n.describeUpstreams,
 		Hosts:     c.AllowedHosts(),
@@ -290,8 +290,8 @@ func tallies(from []telemetry.Tally) []admin.Tally {
 	return all
 }
 
-// foresee shows operators what becomes of a request.
-func (n *node) foresee(request string) admin.Forecast {
+// forecast shows operators what becomes of a request.
+func (n *node) forecast(request string) admin.Forecast {
 	shown := admin.Forecast{Request: request, Policies: []admin.Applicability{}, Limits: []admin.Applicability{}}
 	if !n.listening.Load() {
 		shown.Refusal = "the gateway does not serve requests yet"

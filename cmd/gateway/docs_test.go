@@ -15,7 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/doctest"
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 )
 
 // TestTutorials follows the pages that show how something is done with a plain API: their files and commands do what
@@ -171,17 +171,17 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestQuotes looks for the messages that the pages show in the stories that the proxy's tests play: what a page says is
-// sent, or answered, is.
+// TestQuotes looks for the messages that the pages show in the scenarios that the proxy's tests play: what a page says
+// is sent, or answered, is.
 func TestQuotes(t *testing.T) {
 	message := regexp.MustCompile("(?s)```http\n(.*?)```")
-	stories := story.ReadAll(t, "../../proxy/testdata/way")
+	scenarios := scenario.ReadAll(t, "../../proxy/testdata/way")
 	quotes := 0
 	for path, page := range pages(t) {
 		for _, m := range message.FindAllStringSubmatch(page, -1) {
 			quotes++
-			if !slices.ContainsFunc(stories, func(s *story.Story) bool { return s.Shows(m[1]) }) {
-				t.Errorf("%s: no story has the message\n%s", path, m[1])
+			if !slices.ContainsFunc(scenarios, func(s *scenario.Scenario) bool { return s.Shows(m[1]) }) {
+				t.Errorf("%s: no scenario has the message\n%s", path, m[1])
 			}
 		}
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/policytest"
 	"github.com/admission-gateway/gateway/internal/recorded"
-	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/policies/source"
 	"github.com/admission-gateway/gateway/policies/testcase"
 	"github.com/admission-gateway/gateway/proxy"
@@ -122,13 +122,13 @@ func (f *explainFlags) run(cmd *cobra.Command, paths []string) error {
 	explained.Unknown = append(explained.Unknown, unknown...)
 	switch out := cmd.OutOrStdout(); f.format {
 	case "json":
-		story.WriteJSON(out, explained)
+		explanation.WriteJSON(out, explained)
 	case "html":
-		err = story.WriteHTML(out, explained)
+		err = explanation.WriteHTML(out, explained)
 	default:
-		story.WriteText(out, explained, f.color == "always" || f.color == "auto" && wantsColor(out))
+		explanation.WriteText(out, explained, f.color == "always" || f.color == "auto" && wantsColor(out))
 	}
-	if err == nil && explained.Answer.Decision == story.Refused {
+	if err == nil && explained.Answer.Decision == explanation.Refused {
 		return &failure{exitFailure, nil}
 	}
 	return err

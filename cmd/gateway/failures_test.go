@@ -19,7 +19,7 @@ import (
 
 // failureProofs has a proof of each row of "When something fails" of docs/operations/failures.md, by the fault of the
 // row as far as it tells it from the others. A proof is the name of a test of another folder that makes the fault, or a
-// story of proxy/testdata/way, or a test of this file.
+// scenario of proxy/testdata/way, or a test of this file.
 var failureProofs = map[string][]string{
 	"policy files have errors when the process starts": {"cmd/gateway:TestFilesWithErrorsAtStart",
 		"cmd/gateway:TestLastGoodStart"},
@@ -147,7 +147,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// isProof reports whether a test, or a story, is there.
+// isProof reports whether a test, or a scenario, is there.
 func isProof(t *testing.T, name string) bool {
 	t.Helper()
 	folder, test, isTest := strings.Cut(name, ":")

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/policytest"
 	"github.com/admission-gateway/gateway/internal/scan"
-	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
@@ -352,7 +352,7 @@ func TestOneWay(t *testing.T) {
 		t.Errorf("%d requests of which %d are refused prove nothing", len(all), refused)
 	}
 	t.Run("explain", func(t *testing.T) { explainAll(t, all, file, filepath.Join(dir, "policies")) })
-	t.Run("status", func(t *testing.T) { foreseeAll(t, all, serving.admin) })
+	t.Run("status", func(t *testing.T) { forecastAll(t, all, serving.admin) })
 	t.Run("test", func(t *testing.T) { testAll(t, all, dir, file) })
 	t.Run("limits", func(t *testing.T) { limitsAll(t, dir, file, serving.listen, behind) })
 	t.Run("scan", func(t *testing.T) { scanAll(t, all, dir, file) })
@@ -379,7 +379,8 @@ func explainAll(t *testing.T, all []*onewayRequest, file, policies string) {
 		}
 		var says onewayStatus
 		_ = json.Unmarshal(s.Answer.Status, &says) // there is none of what is admitted
-		isRefused := s.Answer.Decision == story.Refused || s.Answer.Decision == story.Answered && r.isRefused() &&
+		isRefused := s.Answer.Decision == explanation.Refused || s.Answer.Decision == explanation.Answered &&
+			r.isRefused() &&
 			s.Answer.Code == r.code
 		if isRefused != r.isRefused() || r.isRefused() &&
 			(s.Answer.Code != r.code || r.status.Message != "" && !reflect.DeepEqual(says, r.status)) {
@@ -393,8 +394,8 @@ func explainAll(t *testing.T, all []*onewayRequest, file, policies string) {
 	}
 }
 
-// foreseeAll compares what `gateway status --request` says: the method and path alone decide it.
-func foreseeAll(t *testing.T, all []*onewayRequest, address string) {
+// forecastAll compares what `gateway status --request` says: the method and path alone decide it.
+func forecastAll(t *testing.T, all []*onewayRequest, address string) {
 	seen, always := map[string]bool{}, onewayAlways(all)
 	forecasts := 0
 	for _, r := range all {
@@ -417,7 +418,7 @@ func foreseeAll(t *testing.T, all []*onewayRequest, address string) {
 		}
 	}
 	if forecasts < 50 {
-		t.Errorf("%d refusals are foreseen", forecasts)
+		t.Errorf("%d refusals are forecast", forecasts)
 	}
 }
 

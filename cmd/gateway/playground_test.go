@@ -11,7 +11,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/backend"
-	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
@@ -57,9 +57,10 @@ func TestPlaygroundOfGateway(t *testing.T) {
 	before := activityOf(t, p)
 	for _, c := range []struct {
 		customer string
-		want     story.Decision
-	}{{"team-a", story.Admitted}, {"tried", story.Admitted}, {"imported", story.Admitted}, {"", story.Refused},
-		{"team-a", story.Admitted}} {
+		want     explanation.Decision
+	}{{"team-a", explanation.Admitted}, {"tried", explanation.Admitted}, {"imported", explanation.Admitted},
+		{"", explanation.Refused},
+		{"team-a", explanation.Admitted}} {
 		body, err := json.Marshal(map[string]any{"id": "o1", "customer": c.customer,
 			"lines": []any{map[string]any{"sku": "tea", "unitPriceCents": 4}}})
 		if err != nil {
@@ -77,7 +78,7 @@ func TestPlaygroundOfGateway(t *testing.T) {
 		}
 		text, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
-		var told story.Story
+		var told explanation.Explanation
 		if err != nil || answer.StatusCode != 200 || json.Unmarshal(text, &told) != nil ||
 			told.Answer.Decision != c.want {
 			t.Errorf("the order of '%s' is answered with %d %s, want it %s", c.customer, answer.StatusCode, text,

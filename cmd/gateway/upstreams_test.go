@@ -183,13 +183,13 @@ spec:
 `
 	policies := write(t, "notes.yaml", notes)
 	p := startServe(t, strings.TrimPrefix(backend.URL, "http://"), "--policies", policies)
-	foreseen := func() string {
+	forecast := func() string {
 		out := run("status", "--admin", p.admin, "--request", "PUT /v1/notes/n1").stdout
 		_, rest, _ := strings.Cut(out, "\n  preconditions: ")
 		line, _, _ := strings.Cut(rest, "\n")
 		return line
 	}
-	if got, want := foreseen(), "the gateway compares them, because no PUT has shown yet whether the backend does"; got != want {
+	if got, want := forecast(), "the gateway compares them, because no PUT has shown yet whether the backend does"; got != want {
 		t.Errorf("before a write: got %q, want %q", got, want)
 	}
 	const unproved = "now, at default, the gateway compares, because no PUT has shown yet whether the backend does"
@@ -200,7 +200,7 @@ spec:
 		t.Fatalf("a write is answered %d", code)
 	}
 	const proved = "the backend compares them, because it refused a PUT that named another version (since 20"
-	if got := foreseen(); !strings.HasPrefix(got, proved) {
+	if got := forecast(); !strings.HasPrefix(got, proved) {
 		t.Errorf("after a write: got %q, want %q", got, proved)
 	}
 	if page := p.get("/").body; !strings.Contains(page, "now, at default, the backend compares, because it refused a PUT that named another version (since 20") {
@@ -210,7 +210,7 @@ spec:
 		"name: notes", "name: memos"))
 	p.signal(t, syscall.SIGHUP)
 	testutil.Eventually(t, "forgotten",
-		func() bool { return strings.HasPrefix(foreseen(), "the gateway compares them, because no PUT") })
+		func() bool { return strings.HasPrefix(forecast(), "the gateway compares them, because no PUT") })
 	if page := p.get("/upstreams").body; strings.Contains(page, "Compared") {
 		t.Errorf("after the resource is gone /upstreams has\n%s", page)
 	}

@@ -69,8 +69,8 @@ func (r *Refusal) Error() string {
 // that may outlive the request.
 type Post func(ctx context.Context, target string, body []byte) (code int, answer []byte, err error)
 
-// An Answer is the server's answer.
-type Answer struct {
+// A ReviewResponse is what a server answers to a review.
+type ReviewResponse struct {
 	Verdict authorizer.Decision
 	Reason  string
 	// User is the name that the server knows the asker by, of a question made by [Reviews.Who].
@@ -78,7 +78,7 @@ type Answer struct {
 }
 
 // unknown is the answer beside an error.
-var unknown = Answer{Verdict: authorizer.DecisionNoOpinion}
+var unknown = ReviewResponse{Verdict: authorizer.DecisionNoOpinion}
 
 // Reviews asks, and remembers what was answered. It is safe for concurrent use.
 type Reviews struct {
@@ -100,7 +100,7 @@ type key struct {
 }
 
 type entry struct {
-	answer Answer
+	answer ReviewResponse
 	err    error
 	until  time.Time
 }
@@ -108,7 +108,7 @@ type entry struct {
 // call is a question that is being asked.
 type call struct {
 	done   chan struct{}
-	answer Answer
+	answer ReviewResponse
 	err    error
 }
 
@@ -120,13 +120,13 @@ func New() *Reviews {
 	return r
 }
 
-// A Question is one review, to be asked of one server.
-type Question struct {
+// A ReviewRequest is one review, to be sent to one server.
+type ReviewRequest struct {
 	key    key
 	target string
 	body   []byte
 	post   Post
-	read   func(body []byte) (Answer, error)
+	read   func(body []byte) (ReviewResponse, error)
 }
 
 // Targets of reviews.
@@ -138,30 +138,30 @@ const (
 
 // Subject is the question whether the user of the attributes may do what they say, asked by the gateway's own account.
 // The server is any comparable value that stands for the one that post asks.
-func (r *Reviews) Subject(server any, post Post, about authorizer.Attributes) (*Question, error) {
+func (r *Reviews) Subject(server any, post Post, about authorizer.Attributes) (*ReviewRequest, error) {
 	return r.question(server, nil, post, SubjectTarget, subjectReview(about), readSubject)
 }
 
 // Self is the question whether the owner of the credentials may do what the attributes say. Post
 // shows these credentials.
-func (r *Reviews) Self(server any, credentials []byte, post Post, about authorizer.Attributes) (*Question, error) {
+func (r *Reviews) Self(server any, credentials []byte, post Post, about authorizer.Attributes) (*ReviewRequest, error) {
 	return r.question(server, credentials, post, SelfTarget, selfReview(about), readSubject)
 }
 
 // Who is the question for the name of the owner of the credentials. Post shows them.
-func (r *Reviews) Who(server any, credentials []byte, post Post) (*Question, error) {
+func (r *Reviews) Who(server any, credentials []byte, post Post) (*ReviewRequest, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	review.SetGroupVersionKind(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"))
 	return r.question(server, credentials, post, WhoTarget, review, readWho)
 }
 
 func (r *Reviews) question(server any, credentials []byte, post Post, target string, review any,
-	read func([]byte) (Answer, error)) (*Question, error) {
+	read func([]byte) (ReviewResponse, error)) (*ReviewRequest, error) {
 	body, err := json.Marshal(review)
 	if err != nil {
 		return nil, err
 	}
-	q := &Question{key: key{server: server}, target: target, body: body, post: post, read: read}
+	q := &ReviewRequest{key: key{server: server}, target: target, body: body, post: post, read: read}
 	digest := hmac.New(sha256.New, r.secret[:])
 	for _, part := range [][]byte{[]byte(target), body, credentials} {
 		digest.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
@@ -172,10 +172,10 @@ func (r *Reviews) question(server any, credentials []byte, post Post, target str
 }
 
 // ID distinguishes the question from all others of the same server.
-func (q *Question) ID() [sha256.Size]byte { return q.key.digest }
+func (q *ReviewRequest) ID() [sha256.Size]byte { return q.key.digest }
 
 // Remember returns what is remembered of a question, and whether anything is.
-func (r *Reviews) Remember(q *Question) (Answer, bool) {
+func (r *Reviews) Remember(q *ReviewRequest) (ReviewResponse, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, ok := r.known.Get(q.key)
@@ -192,19 +192,19 @@ func (r *Reviews) Refuses() bool {
 }
 
 // Ask returns the answer to a question: a remembered one, or the server's.
-func (r *Reviews) Ask(ctx context.Context, q *Question) (Answer, error) {
+func (r *Reviews) Ask(ctx context.Context, q *ReviewRequest) (ReviewResponse, error) {
 	return r.join(ctx, q, nil).wait(ctx)
 }
 
 // Try is Ask for questions that any client can cause: so many of them are asked at a time, and the
 // error of one that does not get its turn is [ErrBusy].
-func (r *Reviews) Try(ctx context.Context, q *Question) (Answer, error) {
+func (r *Reviews) Try(ctx context.Context, q *ReviewRequest) (ReviewResponse, error) {
 	return r.join(ctx, q, r.tried).wait(ctx)
 }
 
 // join returns the call that brings the answer, which is over already if the answer is remembered.
 // A new one needs a place among the slots, if there are any.
-func (r *Reviews) join(ctx context.Context, q *Question, slots chan struct{}) *call {
+func (r *Reviews) join(ctx context.Context, q *ReviewRequest, slots chan struct{}) *call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e, ok := r.known.Get(q.key); ok && time.Now().Before(e.until) {
@@ -226,7 +226,7 @@ var closed = func() chan struct{} {
 	return c
 }()
 
-func (c *call) wait(ctx context.Context) (Answer, error) {
+func (c *call) wait(ctx context.Context) (ReviewResponse, error) {
 	select {
 	case <-c.done:
 		return c.answer, c.err
@@ -237,7 +237,7 @@ func (c *call) wait(ctx context.Context) (Answer, error) {
 
 // ask asks the server. The time limit is the question's own, so that one impatient client does not spoil it for others.
 // The question is in the trace of the client that came first.
-func (r *Reviews) ask(ctx context.Context, q *Question, c *call, slots chan struct{}) {
+func (r *Reviews) ask(ctx context.Context, q *ReviewRequest, c *call, slots chan struct{}) {
 	c.answer, c.err = unknown, ErrBusy
 	var asked time.Time
 	if take(slots) {
@@ -283,7 +283,7 @@ func release(slots chan struct{}) {
 	}
 }
 
-func (q *Question) ask(ctx context.Context) (Answer, error) {
+func (q *ReviewRequest) ask(ctx context.Context) (ReviewResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	code, body, err := q.post(ctx, q.target, q.body)
@@ -303,7 +303,7 @@ func (q *Question) ask(ctx context.Context) (Answer, error) {
 var errBothWays = errors.New("the backend both allowed and denied it")
 
 // readSubject reads the status that all reviews of access have.
-func readSubject(body []byte) (Answer, error) {
+func readSubject(body []byte) (ReviewResponse, error) {
 	var review authorizationv1.SubjectAccessReview
 	if err := json.Unmarshal(body, &review); err != nil || review.Kind != "SubjectAccessReview" &&
 		review.Kind != "SelfSubjectAccessReview" {
@@ -311,21 +311,21 @@ func readSubject(body []byte) (Answer, error) {
 	}
 	switch s := review.Status; {
 	case s.Denied && s.Allowed:
-		return Answer{Verdict: authorizer.DecisionDeny, Reason: s.Reason}, errBothWays
+		return ReviewResponse{Verdict: authorizer.DecisionDeny, Reason: s.Reason}, errBothWays
 	case s.Denied:
-		return Answer{Verdict: authorizer.DecisionDeny, Reason: s.Reason}, nil
+		return ReviewResponse{Verdict: authorizer.DecisionDeny, Reason: s.Reason}, nil
 	case s.Allowed:
-		return Answer{Verdict: authorizer.DecisionAllow, Reason: s.Reason}, nil
+		return ReviewResponse{Verdict: authorizer.DecisionAllow, Reason: s.Reason}, nil
 	default:
-		return Answer{Verdict: authorizer.DecisionNoOpinion, Reason: s.Reason}, nil
+		return ReviewResponse{Verdict: authorizer.DecisionNoOpinion, Reason: s.Reason}, nil
 	}
 }
 
-func readWho(body []byte) (Answer, error) {
+func readWho(body []byte) (ReviewResponse, error) {
 	var review authenticationv1.SelfSubjectReview
 	if err := json.Unmarshal(body, &review); err != nil || review.Kind != "SelfSubjectReview" ||
 		review.Status.UserInfo.Username == "" {
 		return unknown, errNotJSON
 	}
-	return Answer{Verdict: authorizer.DecisionAllow, User: review.Status.UserInfo.Username}, nil
+	return ReviewResponse{Verdict: authorizer.DecisionAllow, User: review.Status.UserInfo.Username}, nil
 }

@@ -88,7 +88,7 @@ func web(name string) *authorizer.AttributesRecord {
 	}
 }
 
-func must(q *Question, err error) *Question {
+func must(q *ReviewRequest, err error) *ReviewRequest {
 	if err != nil {
 		panic(err)
 	}
@@ -101,7 +101,7 @@ func TestQuestions(t *testing.T) {
 	about := web("jane")
 	about.User = &user.DefaultInfo{Name: "jane", UID: "u1", Groups: []string{"g"},
 		Extra: map[string][]string{"k": {"v"}}}
-	for _, q := range []*Question{must(r.Subject(s, s.post, about)), must(r.Self(s, []byte("c"), s.post, about)),
+	for _, q := range []*ReviewRequest{must(r.Subject(s, s.post, about)), must(r.Self(s, []byte("c"), s.post, about)),
 		must(r.Who(s, []byte("c"), s.post))} {
 		_, _ = r.Ask(context.Background(), q)
 	}
@@ -154,7 +154,7 @@ func TestRemembered(t *testing.T) {
 				if _, ok := r.Remember(q); ok || r.Refuses() {
 					t.Error("something is remembered from the beginning")
 				}
-				for i, ask := range []func(context.Context, *Question) (Answer, error){r.Ask, r.Try} {
+				for i, ask := range []func(context.Context, *ReviewRequest) (ReviewResponse, error){r.Ask, r.Try} {
 					a, err := ask(t.Context(), q)
 					if got := fmt.Sprint(a.Verdict, " ", a.Reason, " ", err); got != c.want {
 						t.Errorf("call %d: %s, want %s", i, got, c.want)
@@ -185,12 +185,12 @@ func TestRemembered(t *testing.T) {
 // TestApart: whatever distinguishes two questions, the answer to one is not used for the other.
 func TestApart(t *testing.T) {
 	s, other, r := &server{code: 201, body: no}, &server{code: 201, body: no}, New()
-	change := func(f func(*authorizer.AttributesRecord)) *Question {
+	change := func(f func(*authorizer.AttributesRecord)) *ReviewRequest {
 		about := web("jane")
 		f(about)
 		return must(r.Subject(s, s.post, about))
 	}
-	questions := []*Question{
+	questions := []*ReviewRequest{
 		must(r.Subject(s, s.post, web("jane"))), must(r.Subject(s, s.post, web("joe"))),
 		must(r.Subject(other, other.post, web("jane"))),
 		must(r.Self(s, []byte("a"), s.post, web("jane"))), must(r.Self(s, []byte("b"), s.post, web("jane"))),

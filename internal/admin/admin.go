@@ -38,9 +38,9 @@ type Options struct {
 	Metrics http.Handler
 	// Policies describes the active policy set; nil means that there is no /policies.
 	Policies func() Policies
-	// Foresee describes what becomes of a request, a method and a path, for /policies?request=; nil
+	// Forecast describes what becomes of a request, a method and a path, for /policies?request=; nil
 	// means that it is not served.
-	Foresee func(request string) Forecast
+	Forecast func(request string) Forecast
 	// Status describes everything, but for its checks; nil means that there is neither /status nor a page
 	// for people.
 	Status func() Status

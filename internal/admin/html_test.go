@@ -22,7 +22,7 @@ func TestPage(t *testing.T) {
 	full.Policies.LastReload.Outcome, full.Upstreams[0].Endpoints[0].Status = "Refused", "Ready"
 	forecast.About.IsDescribed, forecast.Policies[0].Applies, forecast.Policies[1].Applies = false, "Yes", "Maybe"
 	c := serve(t, admin.New(admin.Options{
-		Status: func() admin.Status { return full }, Foresee: func(string) admin.Forecast { return forecast },
+		Status: func() admin.Status { return full }, Forecast: func(string) admin.Forecast { return forecast },
 	}))
 	pagestest.Same(t, c.get("GET", "/?request=%22%3E%3Cscript%3E").Body, "full.html")
 	c = serve(t, admin.New(admin.Options{Status: func() admin.Status { return admin.Status{} }}))

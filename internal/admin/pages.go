@@ -46,8 +46,8 @@ func newHandlers(o Options, ready []Check) *handlers {
 	}
 	if o.Policies != nil {
 		p.private["/policies"] = func(ctx *fasthttp.RequestCtx) {
-			if request := ctx.QueryArgs().Peek("request"); request != nil && o.Foresee != nil {
-				writeJSON(ctx, o.Foresee(string(request)))
+			if request := ctx.QueryArgs().Peek("request"); request != nil && o.Forecast != nil {
+				writeJSON(ctx, o.Forecast(string(request)))
 				return
 			}
 			writeJSON(ctx, o.Policies())
@@ -66,8 +66,8 @@ func newHandlers(o Options, ready []Check) *handlers {
 		p.private["/"] = func(ctx *fasthttp.RequestCtx) {
 			s := statusPage{Status: whole(), Asked: string(ctx.QueryArgs().Peek("request")),
 				HasPlayground: o.Playground != nil}
-			if s.Asked != "" && o.Foresee != nil {
-				f := o.Foresee(s.Asked)
+			if s.Asked != "" && o.Forecast != nil {
+				f := o.Forecast(s.Asked)
 				s.Forecast = &f
 			}
 			writeHTML(ctx, pages.Status, &s, statusPolicy)

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/playground"
 	"github.com/admission-gateway/gateway/internal/scan"
-	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/testutil/browser"
 )
 
@@ -91,7 +91,7 @@ func TestPictures(t *testing.T) {
 	c := serve(t, admin.New(admin.Options{
 		Ready:  checks,
 		Status: func() admin.Status { return busy(isReady) },
-		Foresee: func(string) admin.Forecast {
+		Forecast: func(string) admin.Forecast {
 			return admin.Forecast{Route: &admin.Route{PathPrefix: "/", Upstream: "orders"},
 				About: &admin.RequestResource{Verb: "create", Resource: "orders", Group: "shop.example.com",
 					Version: "v2"},
@@ -115,7 +115,7 @@ func TestPictures(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_ = story.WriteHTML(w, told)
+		_ = explanation.WriteHTML(w, told)
 	}))
 	t.Cleanup(written.Close)
 	for _, page := range []struct {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/pages"
 	"github.com/admission-gateway/gateway/internal/peek"
 	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/story"
 )
 
 // The paths of the playground.
@@ -35,7 +35,7 @@ const (
 // A Playground explains requests that operators make up.
 type Playground struct {
 	// Ask explains the question in a JSON text. The error is a [*status.Error].
-	Ask func(ctx context.Context, question []byte) (*story.Story, error)
+	Ask func(ctx context.Context, question []byte) (*explanation.Explanation, error)
 	// Examples returns questions to begin with. They are written as JSON.
 	Examples func() (any, error)
 }
@@ -114,7 +114,7 @@ func (p *handlers) ask(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	if strings.Contains(string(ctx.Request.Header.Peek("Accept")), "text/html") {
-		fragment, err := story.Fragment(explained)
+		fragment, err := explanation.Fragment(explained)
 		if err != nil {
 			writeError(ctx, status.Internal("cannot write the explanation: %v", err))
 			return
@@ -123,7 +123,7 @@ func (p *handlers) ask(ctx *fasthttp.RequestCtx) {
 		ctx.SetBodyString(fragment)
 		return
 	}
-	contentType, body := story.Write(explained, story.JSON)
+	contentType, body := explanation.Write(explained, explanation.JSON)
 	ctx.SetContentType(contentType)
 	ctx.SetBody(body)
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/story"
 )
 
 // asked is a playground that notes what it is asked.
@@ -18,13 +18,14 @@ type asked struct{ questions chan string }
 
 func (a *asked) options() *admin.Playground {
 	return &admin.Playground{
-		Ask: func(_ context.Context, question []byte) (*story.Story, error) {
+		Ask: func(_ context.Context, question []byte) (*explanation.Explanation, error) {
 			a.questions <- string(question)
 			if string(question) == "{}" {
 				return nil, status.TooManyRequests("the playground judges one question at a time", 1)
 			}
-			return &story.Story{Kind: story.Kind, Request: story.Request{Method: "POST", Path: "/<script>"},
-				Answer: story.Answer{Decision: story.Refused, Code: 422}}, nil
+			return &explanation.Explanation{Kind: explanation.Kind, Request: explanation.Request{Method: "POST",
+				Path: "/<script>"},
+				Answer: explanation.Response{Decision: explanation.Refused, Code: 422}}, nil
 		},
 		Examples: func() (any, error) { return []string{"an example"}, nil },
 	}
@@ -193,7 +194,7 @@ func TestPlaygroundBounds(t *testing.T) {
 func TestPlaygroundLeft(t *testing.T) {
 	begun, ended := make(chan bool), make(chan error, 1)
 	c := serve(t, admin.New(admin.Options{Playground: &admin.Playground{
-		Ask: func(ctx context.Context, _ []byte) (*story.Story, error) {
+		Ask: func(ctx context.Context, _ []byte) (*explanation.Explanation, error) {
 			close(begun)
 			select {
 			case <-ctx.Done():

@@ -97,7 +97,7 @@ func forecast(request string) admin.Forecast {
 func TestStatus(t *testing.T) {
 	c := serve(t, admin.New(admin.Options{
 		Ready:  []admin.Check{{Name: "state", Probe: func() error { return errors.New("never read yet") }}},
-		Status: wholeStatus, Foresee: forecast, Policies: func() admin.Policies { return admin.Policies{} },
+		Status: wholeStatus, Forecast: forecast, Policies: func() admin.Policies { return admin.Policies{} },
 	}))
 	want := wholeStatus()
 	want.Ready = []admin.Readiness{{Name: "state", Failure: "never read yet"}, {Name: "draining"}}
@@ -172,7 +172,7 @@ func TestPageRunsNothing(t *testing.T) {
 		s.Policies.Files[0].Path = `"><script>alert(1)</script>`
 		s.Upstreams[0].Endpoints[0].HealthCheck = `<img src=x onerror=alert(1)>`
 		return s
-	}, Foresee: func(request string) admin.Forecast { return admin.Forecast{Request: request, Refusal: request} }}))
+	}, Forecast: func(request string) admin.Forecast { return admin.Forecast{Request: request, Refusal: request} }}))
 	got, header := c.send("GET", "GET /?request=%22%3E%3Cscript%3Ealert(1)%3C/script%3E HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	root, err := html.Parse(strings.NewReader(got.Body))
 	if err != nil {
@@ -216,7 +216,7 @@ func TestToken(t *testing.T) {
 		Metrics:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
 		Policies:  func() admin.Policies { return admin.Policies{} },
 		Upstreams: func() admin.Upstreams { return admin.Upstreams{} },
-		Status:    wholeStatus, Foresee: forecast, Profiling: true,
+		Status:    wholeStatus, Forecast: forecast, Profiling: true,
 		Token: func() string { return *token.Load() },
 	}))
 	ask := func(path, authorization string) (answer, http.Header) {

@@ -98,7 +98,7 @@ func (f *Frame) enter(p *Program, size *plan.FrameSize, v *Vars) {
 	f.Begin(size, p.optionalOld, &v.Bindings, ExpressionLimit)
 }
 
-// leave settles the evaluation with the shared budget and returns to the outer one.
+// leave charges the shared budget for the evaluation and returns to the outer one.
 func (f *Frame) leave() {
 	f.End()
 	last := len(f.outer) - 1

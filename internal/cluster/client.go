@@ -53,28 +53,28 @@ func (c *client) API() state.API { return state.APIServer }
 func (c *client) Discovery() *discovery.Client { return nil }
 
 // Send implements state.Backend.
-func (c *client) Send(ctx context.Context, r state.Request) (state.Answer, error) {
+func (c *client) Send(ctx context.Context, r state.Request) (state.Response, error) {
 	return c.send(ctx, r, "application/json")
 }
 
 // send sends a request whose body has a type.
-func (c *client) send(ctx context.Context, r state.Request, contentType string) (state.Answer, error) {
+func (c *client) send(ctx context.Context, r state.Request, contentType string) (state.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWrite)
 	defer cancel()
 	answer, err := c.open(ctx, r.Method, r.Target, r.Body, contentType)
 	if err != nil {
-		return state.Answer{}, err
+		return state.Response{}, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	limit := max(r.Limit, 1)
 	body, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
 	switch {
 	case err != nil:
-		return state.Answer{}, fmt.Errorf("the answer of the API server breaks off: %w", cause(err))
+		return state.Response{}, fmt.Errorf("the answer of the API server breaks off: %w", cause(err))
 	case int64(len(body)) > limit:
-		return state.Answer{}, fmt.Errorf("the answer of the API server is larger than %d bytes", limit)
+		return state.Response{}, fmt.Errorf("the answer of the API server is larger than %d bytes", limit)
 	}
-	return state.Answer{Code: answer.StatusCode, Body: body}, nil
+	return state.Response{Code: answer.StatusCode, Body: body}, nil
 }
 
 // Open implements state.Backend.

@@ -22,8 +22,8 @@ import (
 // translations as one takes.
 const quiet = 10 * time.Millisecond
 
-// settled is how long the objects are not translated again if their statuses alone change.
-const settled = time.Second
+// statusInterval is how long the objects are not translated again if their statuses alone change.
+const statusInterval = time.Second
 
 // A Watcher keeps routes up to date with a cluster.
 type Watcher struct {
@@ -165,11 +165,11 @@ func (w *Watcher) translate() {
 		}
 		return
 	}
-	if !w.rechecked.Swap(false) && !isNew && w.applied != nil && time.Since(w.translated) < settled {
+	if !w.rechecked.Swap(false) && !isNew && w.applied != nil && time.Since(w.translated) < statusInterval {
 		// Statuses alone have changed, mostly by this gateway's own writing: how they differ by then is enough.
 		if !w.isDue {
 			w.isDue = true
-			time.AfterFunc(settled, w.notice)
+			time.AfterFunc(statusInterval, w.notice)
 		}
 		return
 	}

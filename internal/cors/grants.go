@@ -24,8 +24,8 @@ const (
 	askedPerSecond = 20
 )
 
-// A Question is a preflight that a browser could send for a request.
-type Question struct {
+// A Preflight is a preflight that a browser could send for a request.
+type Preflight struct {
 	Head   *message.Head // of the request
 	Origin string
 	Target string // that the backend gets
@@ -33,7 +33,7 @@ type Question struct {
 }
 
 // An Ask sends a question to the backend within a short time. The answer is its head.
-type Ask func(q *Question) (*message.Response, error)
+type Ask func(q *Preflight) (*message.Response, error)
 
 // Grants remembers which origins may read a backend's answers, as the backend itself has said within the last hour. Nil
 // Grants do nothing. They are safe for concurrent use.
@@ -127,7 +127,7 @@ func (s *Grants) Share(head *message.Head, place string, r *message.Response, as
 	}
 	g, isKnown := s.find(origin, place, time.Now())
 	if !isKnown && !IsPreflight(head) {
-		g = s.learn(&Question{Head: head, Origin: origin}, place, ask)
+		g = s.learn(&Preflight{Head: head, Origin: origin}, place, ask)
 	}
 	if g != nil {
 		g.addTo(r)
@@ -145,7 +145,7 @@ func (s *Grants) ShareKnown(head *message.Head, place string, r *message.Respons
 }
 
 // learn asks the backend, or waits for the answer to the same question of another request.
-func (s *Grants) learn(q *Question, place string, ask Ask) *grant {
+func (s *Grants) learn(q *Preflight, place string, ask Ask) *grant {
 	k := key{strings.Clone(clip(place)), q.Origin}
 	done, isFirst := s.begin(k)
 	if done == nil {
@@ -180,7 +180,7 @@ func (s *Grants) begin(k key) (done chan struct{}, isFirst bool) {
 }
 
 // ask asks the backend and remembers what it says, a refusal too.
-func (s *Grants) ask(q *Question, k key, ask Ask, done chan struct{}) {
+func (s *Grants) ask(q *Preflight, k key, ask Ask, done chan struct{}) {
 	defer func() {
 		s.mu.Lock()
 		delete(s.asking, k)

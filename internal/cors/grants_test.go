@@ -58,7 +58,7 @@ func TestRememberedForItsTime(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, head, asked := NewGrants(), request(t, "https://a.example"), 0
-				ask := func(*Question) (*message.Response, error) { asked++; return answered(test.lines), test.err }
+				ask := func(*Preflight) (*message.Response, error) { asked++; return answered(test.lines), test.err }
 				expect := func(when string, n int) {
 					t.Helper()
 					got := shared(s, head, ask)
@@ -87,7 +87,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		for second := range 100 {
 			for n := range 2 * askedPerSecond {
 				got := shared(s, request(t, fmt.Sprintf("https://%d-%d.example", second, n)),
-					func(*Question) (*message.Response, error) { asked++; return answered(""), nil })
+					func(*Preflight) (*message.Response, error) { asked++; return answered(""), nil })
 				if got != nothing {
 					t.Fatalf("a stranger may read: %q", got)
 				}
@@ -111,7 +111,7 @@ func TestAskedOnce(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 10 {
 			wait.Go(func() {
-				got := shared(s, request(t, "https://a.example"), func(*Question) (*message.Response, error) {
+				got := shared(s, request(t, "https://a.example"), func(*Preflight) (*message.Response, error) {
 					asked++
 					time.Sleep(time.Second)
 					return answered("Access-Control-Allow-Origin: https://a.example\r\nAccess-Control-Allow-Credentials: true\r\n"), nil
@@ -141,7 +141,7 @@ func TestPreflightKeepsWhatIsExposed(t *testing.T) {
 		t.Errorf("answered %q, want %q", got, want)
 	}
 	if got := shared(s, request(t, "https://b.example"),
-		func(*Question) (*message.Response, error) { return answered(grant), nil }); got != nothing {
+		func(*Preflight) (*message.Response, error) { return answered(grant), nil }); got != nothing {
 		t.Errorf("another page reads: %q", got)
 	}
 }
@@ -161,7 +161,7 @@ func TestScripted(t *testing.T) {
 			&message.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		got := string((&Question{Head: &head, Origin: "https://a.example", Target: "/a?b"}).AppendHead(nil))
+		got := string((&Preflight{Head: &head, Origin: "https://a.example", Target: "/a?b"}).AppendHead(nil))
 		whole := "OPTIONS /a?b HTTP/1.1\r\nHost: gw\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: PUT\r\nAccess-Control-Request-Headers: " + want + "\r\nAccept: */*\r\n\r\n"
 		if got != whole {
 			t.Errorf("%s: asked %q, want %q", contentType, got, whole)

@@ -11,7 +11,7 @@ import (
 
 // AppendHead appends the head of the preflight that a browser sends before a request, or would send if
 // one were needed: by the method, host and target of the request and by the headers that a script has set.
-func (q *Question) AppendHead(dst []byte) []byte {
+func (q *Preflight) AppendHead(dst []byte) []byte {
 	host := q.Host
 	if host == "" {
 		host = string(q.Head.Host)
@@ -33,7 +33,7 @@ func (q *Question) AppendHead(dst []byte) []byte {
 
 // Relay sends the preflight of a browser on, without anything else that it says.
 func Relay(head *message.Head, ask Ask) (*message.Response, error) {
-	return ask(&Question{Head: head, Origin: originOf(head)})
+	return ask(&Preflight{Head: head, Origin: originOf(head)})
 }
 
 // CopyGrant answers a preflight with the backend's answer to it.

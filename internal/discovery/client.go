@@ -35,15 +35,15 @@ const (
 const Accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 
-// A Question is one GET of the discovery API.
-type Question struct {
+// A Request is one GET of the discovery API.
+type Request struct {
 	Target, Accept string
 	// Known is the ETag of the answer that is known already; empty for none.
 	Known string
 }
 
-// An Answer is the server's. The code is 304 if the known answer still holds.
-type Answer struct {
+// A Response is the server's. The code is 304 if the known answer still holds.
+type Response struct {
 	Code int
 	Body []byte
 	ETag string
@@ -52,7 +52,7 @@ type Answer struct {
 // Options of a [Client].
 type Options struct {
 	// Ask sends a question by the gateway's own account.
-	Ask func(ctx context.Context, q Question) (Answer, error)
+	Ask func(ctx context.Context, q Request) (Response, error)
 	// Changed is called with the reason when the server cannot be asked any more, and with nil when
 	// it can be again; it may be nil.
 	Changed func(err error)
@@ -318,7 +318,7 @@ func (c *Client) read(ctx context.Context, l *lesson) error {
 
 // readRoot returns what one of the documents has.
 func (c *Client) readRoot(ctx context.Context, i int, root string, l *lesson) (*Catalog, error) {
-	answer, err := c.options.Ask(ctx, Question{Target: root, Accept: Accept, Known: c.etags[i]})
+	answer, err := c.options.Ask(ctx, Request{Target: root, Accept: Accept, Known: c.etags[i]})
 	if err != nil {
 		return nil, err
 	}
@@ -359,7 +359,7 @@ func (c *Client) readLists(ctx context.Context, part *Catalog, versions []schema
 	}
 	for _, gv := range versions {
 		target := GroupVersionPath(gv)
-		answer, err := c.options.Ask(ctx, Question{Target: target, Accept: "application/json"})
+		answer, err := c.options.Ask(ctx, Request{Target: target, Accept: "application/json"})
 		if err != nil {
 			return err
 		}

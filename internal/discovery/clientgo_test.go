@@ -134,19 +134,19 @@ func serving(t *testing.T, groups []apidiscovery.APIGroupDiscovery, isAggregated
 
 // ours returns the catalog of a server as lines.
 func ours(t *testing.T, url string) []string {
-	c := New(Options{Ask: func(ctx context.Context, q Question) (Answer, error) {
+	c := New(Options{Ask: func(ctx context.Context, q Request) (Response, error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+q.Target, nil)
 		if err != nil {
-			return Answer{}, err
+			return Response{}, err
 		}
 		r.Header.Set("Accept", q.Accept)
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
-			return Answer{}, err
+			return Response{}, err
 		}
 		defer func() { _ = answer.Body.Close() }()
 		body, err := io.ReadAll(answer.Body)
-		return Answer{Code: answer.StatusCode, Body: body}, err
+		return Response{Code: answer.StatusCode, Body: body}, err
 	}})
 	catalog, err := c.All(context.Background())
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 // server answers the questions of one client.
 type server struct {
 	mu      sync.Mutex
-	answers map[string]Answer // by target; what is not there is 404
+	answers map[string]Response // by target; what is not there is 404
 	fails   error
 	asked   []string
 	waits   chan struct{} // holds answers back, if set
 }
 
-func (s *server) ask(_ context.Context, q Question) (Answer, error) {
+func (s *server) ask(_ context.Context, q Request) (Response, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, q.Target+" "+q.Known)
 	a, found := s.answers[q.Target]
@@ -35,16 +35,16 @@ func (s *server) ask(_ context.Context, q Question) (Answer, error) {
 	}
 	switch {
 	case fails != nil:
-		return Answer{}, fails
+		return Response{}, fails
 	case !found:
-		return Answer{Code: http.StatusNotFound}, nil
+		return Response{Code: http.StatusNotFound}, nil
 	case q.Known != "" && q.Known == a.ETag:
-		return Answer{Code: http.StatusNotModified}, nil
+		return Response{Code: http.StatusNotModified}, nil
 	}
 	return a, nil
 }
 
-func (s *server) set(target string, a Answer) {
+func (s *server) set(target string, a Response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers[target] = a
@@ -62,8 +62,8 @@ func (s *server) questions() []string {
 	return slices.Clone(s.asked)
 }
 
-func ok(body, etag string) Answer {
-	return Answer{Code: http.StatusOK, Body: []byte(body), ETag: etag}
+func ok(body, etag string) Response {
+	return Response{Code: http.StatusOK, Body: []byte(body), ETag: etag}
 }
 
 const (
@@ -90,14 +90,14 @@ var (
 func (p Path) sub(name string) Path { p.Subresource = name; return p }
 
 func aggregated() *server {
-	return &server{answers: map[string]Answer{
+	return &server{answers: map[string]Response{
 		"/api": ok(aggregatedCore, `"1"`), "/apis": ok(fmt.Sprintf(aggregatedGroups, "Current", podMetrics), `"2"`),
 	}}
 }
 
 // lists is a server without aggregated discovery that serves the same.
 func lists() *server {
-	return &server{answers: map[string]Answer{
+	return &server{answers: map[string]Response{
 		"/api":  ok(`{"kind":"APIVersions","versions":["v1"]}`, ""),
 		"/apis": ok(`{"kind":"APIGroupList","groups":[{"name":"autoscaling","versions":[{"version":"v2"},{"version":"v1"}]},{"name":"metrics.k8s.io","versions":[{"version":"v1beta1"}]}]}`, ""),
 		"/api/v1": ok(`{"kind":"APIResourceList","resources":[
@@ -208,7 +208,7 @@ func TestWhatWasKnownHolds(t *testing.T) {
 		t.Fatal(err, c.Err())
 	}
 	for _, code := range []int{401, 403, 429, 500, 503} {
-		s.set("/apis", Answer{Code: code})
+		s.set("/apis", Response{Code: code})
 		if err := c.learn(); err == nil || !strings.Contains(err.Error(), fmt.Sprint(code)) {
 			t.Errorf("the answer %d: %v", code, err)
 		}
@@ -240,11 +240,11 @@ func TestWhatWasKnownHolds(t *testing.T) {
 // TestNoDiscovery: a server that behaves like an API server, and has no discovery, serves nothing
 // that it would say, and is asked about it once a minute at most.
 func TestNoDiscovery(t *testing.T) {
-	for name, answer := range map[string]Answer{
+	for name, answer := range map[string]Response{
 		"404": {Code: 404}, "200": ok(`{"kind":"Status"}`, ""), "text": ok(`hello`, ""),
 		"201": {Code: 201, Body: []byte(`{}`)},
 	} {
-		s := &server{answers: map[string]Answer{"/api": answer, "/apis": answer}}
+		s := &server{answers: map[string]Response{"/api": answer, "/apis": answer}}
 		c := New(Options{Ask: s.ask})
 		for range 3 {
 			if r, err := c.Find(context.Background(), podPath); r != nil || err != nil {
@@ -298,7 +298,7 @@ func FuzzRead(f *testing.F) {
 // TestNoDocumentLater: a server that had the discovery API has it still. Another answer, such as that of a
 // load balancer, takes nothing away of what is known.
 func TestNoDocumentLater(t *testing.T) {
-	for name, answer := range map[string]Answer{"404": {Code: 404}, "302": {Code: 302}, "text": ok(`<html>`, ""),
+	for name, answer := range map[string]Response{"404": {Code: 404}, "302": {Code: 302}, "text": ok(`<html>`, ""),
 		"cut": ok(aggregatedCore[:200], "")} {
 		for which, s := range map[string]*server{"aggregated": aggregated(), "lists": lists()} {
 			c := New(Options{Ask: s.ask})
@@ -327,7 +327,7 @@ func TestNoDocumentLater(t *testing.T) {
 func TestUnspeakable(t *testing.T) {
 	stale, down := aggregated(), lists()
 	stale.set("/apis", ok(fmt.Sprintf(aggregatedGroups, "Stale", ""), `"3"`))
-	down.set("/apis/metrics.k8s.io/v1beta1", Answer{Code: http.StatusServiceUnavailable})
+	down.set("/apis/metrics.k8s.io/v1beta1", Response{Code: http.StatusServiceUnavailable})
 	ctx := context.Background()
 	for name, s := range map[string]*server{"aggregated": stale, "lists": down} {
 		c := New(Options{Ask: s.ask})

@@ -66,7 +66,7 @@ func Read(name string, data []byte) ([]*Object, []*Error) { return ReadWithin(na
 // ReadWithin is Read for a file whose memory is asked for before it is taken; nil means no bound.
 // The caller gives back what the objects take.
 func ReadWithin(name string, data []byte, memory document.Memory) ([]*Object, []*Error) {
-	r := &reader{file: name, held: held{memory: memory}}
+	r := &reader{file: name, held: memoryClaim{memory: memory}}
 	r.read(name, data)
 	return r.objects, r.errs
 }
@@ -82,11 +82,11 @@ func (r *reader) read(name string, data []byte) {
 		r.fail(position{line: line}, "", "must be valid UTF-8")
 		return
 	}
-	if weight := Weight(data); !r.held.reach(weight) {
+	if weight := Weight(data); !r.held.grow(weight) {
 		r.fail(position{}, "", "takes more memory to read, about %d bytes, than is left of `limits.bodiesInFlightBytes`: split it, or give the gateway more memory", weight)
 		return
 	}
-	defer r.held.settle()
+	defer r.held.releaseUnused()
 	switch {
 	case strings.EqualFold(filepath.Ext(name), ".json"):
 		r.readJSON(data)
@@ -119,7 +119,7 @@ func invalidUTF8(data []byte) (line int, ok bool) {
 // ReadFragment reads a file that an OpenAPI document refers to: one document, which may be any object or list and is
 // read as OpenAPI documents are. It has no kind. The name and the memory are those of [ReadWithin].
 func ReadFragment(name string, data []byte, memory document.Memory) (*Object, []*Error) {
-	r := &reader{file: name, held: held{memory: memory}, isFragment: true}
+	r := &reader{file: name, held: memoryClaim{memory: memory}, isFragment: true}
 	if r.read(name, data); r.failed == 0 && len(r.objects) != 1 {
 		r.fail(position{}, "", "must hold one document, since another file refers to it")
 	}
@@ -137,7 +137,7 @@ type reader struct {
 	errs       []*Error
 	failed     int // the errors that are not warnings
 	expanded   int // bytes of JSON so far
-	held       held
+	held       memoryClaim
 }
 
 func (r *reader) fail(at position, path, format string, args ...any) {

@@ -37,14 +37,14 @@ func objectWeight(json []byte) int {
 	return objectBytes + items(json)*objectValueBytes + len(json)*objectByteBytes
 }
 
-// held is what was asked for to read a file. Its objects take a part of it, or more if they are many and small.
-type held struct {
+// memoryClaim is what was asked for to read a file. Its objects take a part of it, or more if they are many and small.
+type memoryClaim struct {
 	memory      document.Memory // nil means no bound
 	asked, kept int
 }
 
-// reach asks for as much as there may be in all. It reports whether it may be taken.
-func (h *held) reach(bytes int) bool {
+// grow asks for as much as there may be in all. It reports whether it may be taken.
+func (h *memoryClaim) grow(bytes int) bool {
 	if more := bytes - h.asked; h.memory != nil && more > 0 {
 		if !h.memory.Grow(more) {
 			return false
@@ -55,13 +55,13 @@ func (h *held) reach(bytes int) bool {
 }
 
 // keep notes what an object takes.
-func (h *held) keep(bytes int) bool {
+func (h *memoryClaim) keep(bytes int) bool {
 	h.kept += bytes
-	return h.reach(h.kept)
+	return h.grow(h.kept)
 }
 
-// settle gives back all but what the objects take.
-func (h *held) settle() {
+// releaseUnused gives back all but what the objects take.
+func (h *memoryClaim) releaseUnused() {
 	if surplus := h.asked - h.kept; h.memory != nil && surplus > 0 {
 		h.memory.Shrink(surplus)
 		h.asked = h.kept

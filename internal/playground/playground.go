@@ -18,11 +18,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/policytest"
 	"github.com/admission-gateway/gateway/internal/quote"
 	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/source"
 	"github.com/admission-gateway/gateway/policies/testcase"
@@ -40,7 +40,7 @@ const (
 	maxFindings = 32 << 10
 )
 
-// fileName is what findings and stories call the policies of a question.
+// fileName is what findings and explanations call the policies of a question.
 const fileName = "policies.yaml"
 
 // An Input is a request, and the policies that judge it.
@@ -90,7 +90,7 @@ func New(o Options) *Playground {
 
 // Ask explains the question in a JSON text. An error is a [*status.Error] that says what to do. If ctx ends, Ask
 // returns at once, and what is judged ends soon: until then other questions are refused.
-func (p *Playground) Ask(ctx context.Context, text []byte) (*story.Story, error) {
+func (p *Playground) Ask(ctx context.Context, text []byte) (*explanation.Explanation, error) {
 	asked, err := p.read(text)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (p *Playground) Ask(ctx context.Context, text []byte) (*story.Story, error)
 	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel() // not as soon as there is an answer, which could be lost then
 	type answer struct {
-		story *story.Story
+		story *explanation.Explanation
 		err   error
 	}
 	done := make(chan answer, 1)
@@ -126,7 +126,8 @@ func (p *Playground) late() error {
 }
 
 // judge explains a question within the budget of memory.
-func (p *Playground) judge(ctx context.Context, q *policytest.ExplainRequest, bytes int) (_ *story.Story, err error) {
+func (p *Playground) judge(ctx context.Context, q *policytest.ExplainRequest, bytes int) (_ *explanation.Explanation,
+	err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.options.Log.Error("a question to the playground made it panic", "panic", r, "stack",

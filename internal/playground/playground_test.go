@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/playground"
 	"github.com/admission-gateway/gateway/internal/policytest"
 	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/source"
 )
@@ -43,7 +43,8 @@ spec: {policyName: replicas, validationActions: [Deny]}
 
 func roomy() *memory.Budget { return memory.NewBudget(1<<30, 2) }
 
-func ask(ctx context.Context, t *testing.T, p *playground.Playground, q playground.Input) (*story.Story, error) {
+func ask(ctx context.Context, t *testing.T, p *playground.Playground, q playground.Input) (*explanation.Explanation,
+	error) {
 	t.Helper()
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -71,7 +72,7 @@ func TestAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := &strings.Builder{}
-	story.WriteText(text, told, false)
+	explanation.WriteText(text, told, false)
 	for _, want := range []string{
 		"create deployments.apps, v1, CREATE, namespace shop", "Deny  ValidatingAdmissionPolicy replicas by the binding replicas  policies.yaml:1",
 		"spec.validations[0].expression (line 8) is false", "^ 5", "Answer: Refused with 422",
@@ -83,7 +84,7 @@ func TestAsk(t *testing.T) {
 	yaml := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {replicas: 2}\n"
 	if told, err = ask(t.Context(), t, p,
 		playground.Input{Policies: replicas, Body: yaml, Old: deployment}); err != nil ||
-		told.Answer.Decision != story.Admitted || told.Request.Method != "PUT" || len(told.Sent) == 0 {
+		told.Answer.Decision != explanation.Admitted || told.Request.Method != "PUT" || len(told.Sent) == 0 {
 		t.Errorf("the replacement by YAML is answered with %+v, %v", told, err)
 	}
 	if told, err = ask(t.Context(), t, p, playground.Input{Policies: replicas, Old: deployment}); err != nil ||
@@ -102,7 +103,7 @@ func TestFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "no ValidatingAdmissionPolicyBinding names the policy 'replicas', so that it never runs"
-	if told.Answer.Decision != story.Admitted || len(told.Findings) != 1 ||
+	if told.Answer.Decision != explanation.Admitted || len(told.Findings) != 1 ||
 		!strings.HasPrefix(told.Findings[0], "policies.yaml:") || !strings.Contains(told.Findings[0], want) {
 		t.Errorf("%v, findings %q, want %q", told.Answer.Decision, told.Findings, want)
 	}
@@ -208,7 +209,7 @@ func TestReachesNothing(t *testing.T) {
 	sourced := "apiVersion: admission-gateway.io/v1alpha1\nkind: StateSource\nmetadata: {name: others}\nspec: {path: /apis/apps/v1/deployments, mode: Poll, periodSeconds: 1}\n---\n" +
 		strings.Replace(replicas, "object.spec.replicas <= 3", "size(state.others) == 0", 1)
 	told, err := ask(t.Context(), t, p, playground.Input{Policies: sourced, Body: deployment})
-	if err != nil || told.Answer.Decision != story.Admitted {
+	if err != nil || told.Answer.Decision != explanation.Admitted {
 		t.Errorf("a StateSource is not empty: %+v, %v", told, err)
 	}
 	// The policies in force may ask other servers; the playground does not let them.
@@ -394,7 +395,7 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s: %v", e.Name, err)
 			continue
 		}
-		if told.Answer.Decision == story.Refused {
+		if told.Answer.Decision == explanation.Refused {
 			refused++
 		}
 		if e.About == "" {

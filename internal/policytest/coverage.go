@@ -15,31 +15,31 @@ import (
 type Coverage struct {
 	// Policies are objects with expressions or modules, and covered if one of the expressions, or a
 	// rule of the modules, was evaluated.
-	Policies Share `json:"policies"`
+	Policies CoverageCount `json:"policies"`
 	// Rules are expressions and rules in Rego, and covered if they were evaluated.
-	Rules Share `json:"rules"`
+	Rules CoverageCount `json:"rules"`
 	// Branches are the two outcomes of each condition, and the one of any other expression. The
 	// outcomes of a rule in Rego are that it has a value, and that it has none.
-	Branches Share `json:"branches"`
+	Branches CoverageCount `json:"branches"`
 	// Missing are the expressions and rules that are not covered, or not by both outcomes.
 	Missing []Gap `json:"missing,omitempty"`
 }
 
-// A Share is a part of all.
-type Share struct {
+// A CoverageCount is a part of all.
+type CoverageCount struct {
 	Covered int `json:"covered"`
 	Total   int `json:"total"`
 }
 
 // Percent returns the share in percent, rounded down.
-func (s Share) Percent() int {
+func (s CoverageCount) Percent() int {
 	if s.Total == 0 {
 		return 100
 	}
 	return 100 * s.Covered / s.Total
 }
 
-func (s *Share) count(is bool) {
+func (s *CoverageCount) count(is bool) {
 	s.Total++
 	if is {
 		s.Covered++

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
 
@@ -209,7 +209,7 @@ func differences(path string, got, want any, found []string) []string {
 	g, isObject := got.(map[string]any)
 	w, wantsObject := want.(map[string]any)
 	if isObject && wantsObject {
-		for _, key := range story.Keys(g, w) {
+		for _, key := range explanation.Keys(g, w) {
 			at := strings.TrimPrefix(path+"."+key, ".")
 			_, has := g[key]
 			_, wants := w[key]

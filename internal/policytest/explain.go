@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
@@ -36,7 +36,7 @@ type ExplainRequest struct {
 
 // Explain plays a request through the gateway, in front of a backend in memory, and returns its
 // story. The error is Errors if the policies have errors. Once ctx has ended, it ends as soon as it can.
-func Explain(ctx context.Context, q *ExplainRequest) (*story.Story, error) {
+func Explain(ctx context.Context, q *ExplainRequest) (*explanation.Explanation, error) {
 	from := setting{Paths: q.Policies, Dialect: q.Dialect, Objects: q.Case.Params, State: q.Case.State}
 	service := q.Service
 	service.shapesRefusals, service.isUncounted = service.Config != nil, q.Set != nil
@@ -91,7 +91,7 @@ func Explain(ctx context.Context, q *ExplainRequest) (*story.Story, error) {
 
 // explain asks what becomes of the request of a case.
 func (e *environment) explain(ctx context.Context, c *testcase.Case,
-	headers [][2]string) (*story.Story, *reply, error) {
+	headers [][2]string) (*explanation.Explanation, *reply, error) {
 	r, stored, err := requestOf(e.gateway, e.set, e.service, c)
 	if err != nil {
 		return nil, nil, err
@@ -112,26 +112,27 @@ func (e *environment) explain(ctx context.Context, c *testcase.Case,
 	return told, answer, nil
 }
 
-// storyIn returns the story in an answer. A request that is refused before anything is known of it has
+// storyIn returns the explanation in an answer. A request that is refused before anything is known of it has
 // none.
-func storyIn(r *reply, sent *request) *story.Story {
-	var s story.Story
-	if r.code == http.StatusOK && json.Unmarshal(r.body, &s) == nil && s.Kind == story.Kind &&
-		s.APIVersion == story.APIVersion {
+func storyIn(r *reply, sent *request) *explanation.Explanation {
+	var s explanation.Explanation
+	if r.code == http.StatusOK && json.Unmarshal(r.body, &s) == nil && s.Kind == explanation.Kind &&
+		s.APIVersion == explanation.APIVersion {
 		return &s
 	}
-	s = story.Story{APIVersion: story.APIVersion, Kind: story.Kind, Request: story.Request{Method: sent.method},
-		Steps: []story.Step{}}
-	s.Answer = story.Answer{Decision: story.Refused, Code: r.code, Warnings: r.warnings}
+	s = explanation.Explanation{APIVersion: explanation.APIVersion, Kind: explanation.Kind,
+		Request: explanation.Request{Method: sent.method},
+		Steps:   []explanation.Step{}}
+	s.Answer = explanation.Response{Decision: explanation.Refused, Code: r.code, Warnings: r.warnings}
 	if json.Valid(r.body) {
 		s.Answer.Status = r.body
 	}
 	return &s
 }
 
-// addLines adds to a story where in the policy files its policies are, their expressions, and what
+// addLines adds to an explanation where in the policy files its policies are, their expressions, and what
 // keeps them from the request.
-func addLines(s *story.Story, files *source.Source) {
+func addLines(s *explanation.Explanation, files *source.Source) {
 	p := newPolicyLocations(files)
 	for i := range s.Steps {
 		for j := range s.Steps[i].Policies {

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/cases"
-	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
@@ -42,11 +42,11 @@ func TestExplainAgrees(t *testing.T) {
 				key, _ := json.Marshal([]any{all[i].PolicyFiles, all[i].PolicyObjects}) // texts and JSON
 				groups[string(key)] = append(groups[string(key)], &all[i])
 			}
-			verdicts := map[story.Decision]int{}
+			verdicts := map[explanation.Decision]int{}
 			for _, key := range testutil.Sampled(3, slices.Sorted(maps.Keys(groups))) {
 				agree(t, metrics, suites, groups[key], verdicts)
 			}
-			if t.Log(verdicts); verdicts[story.Admitted] == 0 && verdicts[story.Refused] == 0 {
+			if t.Log(verdicts); verdicts[explanation.Admitted] == 0 && verdicts[explanation.Refused] == 0 {
 				t.Error("nothing was explained")
 			}
 		})
@@ -54,7 +54,7 @@ func TestExplainAgrees(t *testing.T) {
 }
 
 func agree(t *testing.T, metrics *telemetry.Telemetry, suites string, group []*cases.Case,
-	verdicts map[story.Decision]int) {
+	verdicts map[explanation.Decision]int) {
 	t.Helper()
 	from := setting{Dialect: "Plain", Objects: group[0].PolicyObjects}
 	for _, file := range group[0].PolicyFiles {
@@ -102,10 +102,10 @@ func agree(t *testing.T, metrics *telemetry.Telemetry, suites string, group []*c
 	}
 }
 
-// compareVerdicts says how a story differs from what happened.
-func compareVerdicts(explained, real *cases.Response, verdicts map[story.Decision]int) string {
-	var s story.Story
-	if json.Unmarshal(explained.Object, &s) != nil || s.Kind != story.Kind {
+// compareVerdicts says how an explanation differs from what happened.
+func compareVerdicts(explained, real *cases.Response, verdicts map[explanation.Decision]int) string {
+	var s explanation.Explanation
+	if json.Unmarshal(explained.Object, &s) != nil || s.Kind != explanation.Kind {
 		// The head, or the path, was refused before anything was known: the explanation is the refusal.
 		if explained.Code != real.Code || explained.Message != real.Message {
 			return fmt.Sprintf("explained with %d %q, and answered with %d %q", explained.Code, explained.Message,
@@ -123,7 +123,7 @@ func compareVerdicts(explained, real *cases.Response, verdicts map[story.Decisio
 			}
 		}
 	}
-	if s.Answer.Decision != story.Refused {
+	if s.Answer.Decision != explanation.Refused {
 		// The backend may refuse what the gateway sends: what exists already, or does not.
 		// which the gateway judges by what the backend answers
 		isRead := s.Resource.Verb == "get" || s.Resource.Verb == "list"
@@ -184,12 +184,12 @@ func TestExplanationIsEscaped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Answer.Decision != story.Refused || len(s.Steps) == 0 {
+	if s.Answer.Decision != explanation.Refused || len(s.Steps) == 0 {
 		t.Fatalf("the answer is %+v", s.Answer)
 	}
 	s.Request.User = "<script>alert(3)</script>"
 	var page, text bytes.Buffer
-	if err := story.WriteHTML(&page, s); err != nil {
+	if err := explanation.WriteHTML(&page, s); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(page.String(), "&lt;script&gt;alert(1)") {
@@ -200,7 +200,7 @@ func TestExplanationIsEscaped(t *testing.T) {
 			t.Errorf("the page has %q", no)
 		}
 	}
-	story.WriteText(&text, s, true)
+	explanation.WriteText(&text, s, true)
 	if strings.Contains(text.String(), "\x1b[2J") || strings.Contains(text.String(), "\u202e") {
 		t.Error("the text commands the terminal")
 	}

@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/manifest"
-	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/policies/natives"
 	"github.com/admission-gateway/gateway/policies/source"
 	"github.com/admission-gateway/gateway/policies/testcase"
@@ -433,7 +433,7 @@ func (v *verdict) compare(e *environment, c *testCase) ([]string, error) {
 }
 
 // outcome returns a verdict in Kyverno's words.
-func (v *verdict) outcome(p *story.Policy) string {
+func (v *verdict) outcome(p *explanation.Policy) string {
 	switch p.Verdict {
 	case "Deny":
 		if !v.isScored {
@@ -442,7 +442,7 @@ func (v *verdict) outcome(p *story.Policy) string {
 		return "fail"
 	case "Error", "Ignore":
 		return "error"
-	case story.NoMatch, "Unchanged":
+	case explanation.NoMatch, "Unchanged":
 		return "skip"
 	}
 	return "pass"

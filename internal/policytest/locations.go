@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/manifest"
-	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/source"
 )
@@ -33,7 +33,7 @@ func newPolicyLocations(files *source.Source) *policyLocations {
 		objects, _ := manifest.Read(f.Name, f.Data) // which was read without errors before
 		for _, o := range objects {
 			at := written{f.Name, o, map[string]string{}, map[string]string{}}
-			at.find("", story.Parse(o.Document().AppendTo(nil)))
+			at.find("", explanation.Parse(o.Document().AppendTo(nil)))
 			p.objects[placed{o.Kind, o.Name}] = at
 		}
 	}
@@ -41,11 +41,11 @@ func newPolicyLocations(files *source.Source) *policyLocations {
 }
 
 // find notes the places of the texts of an object: of equal texts, the first one.
-func (p *written) find(path string, t story.Tree) {
+func (p *written) find(path string, t explanation.Tree) {
 	switch t := t.(type) {
 	case map[string]any:
 		for key, value := range t {
-			p.find(story.Child(path, key), value)
+			p.find(explanation.Child(path, key), value)
 		}
 	case []any:
 		for i, value := range t {
@@ -67,7 +67,7 @@ func note(paths map[string]string, text, path string) {
 }
 
 // addRule adds its place to a rule of a schema. Of equal rules it is the first one, by file and place.
-func (p *policyLocations) addRule(e *story.Expression) {
+func (p *policyLocations) addRule(e *explanation.Expression) {
 	for _, at := range p.objects {
 		field, isThere := at.rules[e.Text]
 		if !isThere {
@@ -80,7 +80,7 @@ func (p *policyLocations) addRule(e *story.Expression) {
 }
 
 // add adds its place to a policy.
-func (p *policyLocations) add(of *story.Policy) {
+func (p *policyLocations) add(of *explanation.Policy) {
 	at, found := p.objects[placed{of.Kind, of.Name}]
 	if !found {
 		return

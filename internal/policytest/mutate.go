@@ -44,7 +44,7 @@ type Survey struct {
 }
 
 // Percent returns the share of the valid changes that are killed, in percent, rounded down.
-func (s *Survey) Percent() int { return Share{s.Killed, s.Killed + s.Survived}.Percent() }
+func (s *Survey) Percent() int { return CoverageCount{s.Killed, s.Killed + s.Survived}.Percent() }
 
 // Mutate changes the policies in one place at a time, and plays the tests of each.
 func Mutate(ctx context.Context, o Options) (*Survey, error) {

@@ -119,7 +119,7 @@ spec: {policyName: numbers, validationActions: [Deny]}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Passed != 350 || s.Coverage.Branches != (Share{2, 2}) ||
+	if s.Passed != 350 || s.Coverage.Branches != (CoverageCount{2, 2}) ||
 		!slices.IsSortedFunc(s.Results, func(a, b Result) int { return a.Line - b.Line }) {
 		t.Errorf("%d passed, coverage %+v", s.Passed, s.Coverage)
 		for _, r := range s.Results {

@@ -4,11 +4,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// TestLinesOfRules: a story says in which file and line a rule of a schema is.
+// TestLinesOfRules: an explanation says in which file and line a rule of a schema is.
 func TestLinesOfRules(t *testing.T) {
 	definition := `# a definition
 apiVersion: apiextensions.k8s.io/v1
@@ -53,7 +53,7 @@ spec:
 	if len(lines) != 2 || lines["self.size > 1"] != 21 || lines["self.size < 9"] != 24 {
 		t.Errorf("the rules are in the lines %v", lines)
 	}
-	at := slices.IndexFunc(told.Steps, func(s story.Step) bool { return len(s.Expressions) > 0 })
+	at := slices.IndexFunc(told.Steps, func(s explanation.Step) bool { return len(s.Expressions) > 0 })
 	if at < 0 || told.Steps[at].Name != "Schema" {
 		t.Errorf("the steps are %+v", told.Steps)
 	}

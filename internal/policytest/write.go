@@ -80,7 +80,7 @@ func (s *Summary) writeText(w io.Writer, verbose bool) error {
 }
 
 // String formats a share as in '75% (3 of 4)'.
-func (s Share) String() string {
+func (s CoverageCount) String() string {
 	return fmt.Sprintf("%d%% (%d of %d)", s.Percent(), s.Covered, s.Total)
 }
 

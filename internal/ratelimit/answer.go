@@ -16,24 +16,24 @@ func (d Decision) Message() string {
 	return fmt.Sprintf("%s: try again after %s", d.Charge.terms(), quote.Count(d.RetryAfter, "second"))
 }
 
-// CrowdedMessage says to the client which bound on requests in flight it hit.
-func (c *Charge) CrowdedMessage(retryAfter int) string {
-	return fmt.Sprintf("%s: try again after %s", c.crowd(), quote.Count(retryAfter, "second"))
+// InFlightMessage says to the client which bound on requests in flight it hit.
+func (c *Charge) InFlightMessage(retryAfter int) string {
+	return fmt.Sprintf("%s: try again after %s", c.inFlightTerms(), quote.Count(retryAfter, "second"))
 }
 
 // Warning says to the client which limit it would have hit, were it enforced.
 func (c *Charge) Warning() string {
 	terms := c.terms
 	if c.Wait == 0 {
-		terms = c.crowd
+		terms = c.inFlightTerms
 	}
 	return terms() + ": this request will be refused once it is enforced"
 }
 
-// crowd is the bound on requests in flight in words.
-func (c *Charge) crowd() string {
+// inFlightTerms is the bound on requests in flight in words.
+func (c *Charge) inFlightTerms() string {
 	n, of := c.Rule.InFlight.PerKey, scope(c.Rule)
-	if c.Crowd == CrowdInAll {
+	if c.Slot == AllSlotsTaken {
 		n, of = c.Rule.InFlight.Total, "in all"
 	}
 	return fmt.Sprintf("the rate limit '%s' allows %s at a time %s", c.Rule.Name, quote.Count(n, "request"), of)

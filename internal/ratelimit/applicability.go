@@ -11,7 +11,7 @@ import (
 // Applicabilities says for each rule whether it counts a request that comes by a route, in the order of
 // their names. The user and the header lines are not known. The time is the one by which rollouts
 // are judged.
-func (r *Rules) Applicabilities(i *resource.Info, place *resource.Place, at time.Time) []resource.Applicability {
+func (r *Rules) Applicabilities(i *resource.Info, place *resource.RouteRef, at time.Time) []resource.Applicability {
 	all := []resource.Applicability{}
 	for _, c := range r.all() {
 		all = append(all, c.applicability(i, place, at))
@@ -34,7 +34,7 @@ func (r *Rules) all() []*compiled {
 		func(a, b *compiled) int { return cmp.Compare(a.limit.Name, b.limit.Name) })
 }
 
-func (c *compiled) applicability(i *resource.Info, place *resource.Place, at time.Time) resource.Applicability {
+func (c *compiled) applicability(i *resource.Info, place *resource.RouteRef, at time.Time) resource.Applicability {
 	o := resource.Applicability{Kind: "RateLimitPolicy", Name: c.limit.Name, Applies: resource.Always}
 	if why := c.match(i, place); why != counted {
 		return o.Unless(why.says(i))

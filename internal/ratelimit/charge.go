@@ -46,8 +46,8 @@ type Charge struct {
 	// What the store that decided found, in nanoseconds. Wait is how long the request has to wait until it fits, 0 if
 	// it fits now. Debt is how far the theoretical arrival time of the bucket is ahead of now, after the decision.
 	Wait, Debt int64
-	// Crowd says whether the request has its place in flight, and who took it if not.
-	Crowd Crowd
+	// Slot says whether the request has its place in flight, and who took it if not.
+	Slot SlotState
 
 	rule      *compiled
 	at        bucket
@@ -58,16 +58,16 @@ type Charge struct {
 	keySlots  *keySlots
 }
 
-// Crowd says who takes all places in flight that a rule allows.
-type Crowd uint8
+// A SlotState says whether a request has a slot in flight, or who takes all that a rule allows.
+type SlotState uint8
 
 const (
-	// NoCrowd means no queue: there is a place for the request.
-	NoCrowd Crowd = iota
-	// CrowdOfKey means the requests of the same key.
-	CrowdOfKey
-	// CrowdInAll means the requests of all keys together.
-	CrowdInAll
+	// SlotFree means that there is a slot for the request.
+	SlotFree SlotState = iota
+	// KeySlotsTaken means that all are taken by requests of the same key.
+	KeySlotsTaken
+	// AllSlotsTaken means that all are taken by requests of all keys together.
+	AllSlotsTaken
 )
 
 // decider says who decides about a charge.
@@ -94,7 +94,7 @@ func (c *Charge) releaseSlot() (r *ruleSlots, k *keySlots) {
 }
 
 // Exceeds reports whether the charge does not fit into a limit that only warns.
-func (c *Charge) Exceeds() bool { return (c.Wait > 0 || c.Crowd != NoCrowd) && c.warns() }
+func (c *Charge) Exceeds() bool { return (c.Wait > 0 || c.Slot != SlotFree) && c.warns() }
 
 // warns reports whether the rule refuses nothing.
 func (c *Charge) warns() bool { return c.Tried || c.Rule.Mode == Warn }
@@ -143,13 +143,13 @@ func (c *Charges) WereSent() (bool, error) {
 	return false, nil
 }
 
-// Flying reports whether one of the rules bounds requests in flight.
-func (c *Charges) Flying() bool { return c.boundsInFlight }
+// BoundsInFlight reports whether one of the rules bounds requests in flight.
+func (c *Charges) BoundsInFlight() bool { return c.boundsInFlight }
 
 // Charge adds the charges of a request by the rules.
 func (r *Rules) Charge(c *Charges, q *Request) {
 	var to listBuffer
-	r.charge(c, search(r.find(to[:0], q.Info, q.Place), q.Info), q)
+	r.charge(c, search(r.find(to[:0], q.Info, q.Route), q.Info), q)
 }
 
 // charge adds the charges of a request by some of the rules.

@@ -26,8 +26,8 @@ func (l *Limiter) enter(c *Charges) (full *Charge) {
 		}
 		r := t.ruleOf(charge.rule)
 		key := t.keyOf(r, l.hasher.bytes(charge.Key))
-		charge.Crowd = r.crowd(key)
-		if charge.Crowd != NoCrowd && !charge.warns() {
+		charge.Slot = r.crowd(key)
+		if charge.Slot != SlotFree && !charge.warns() {
 			t.forget(r, key)
 			l.leave(c)
 			return charge

@@ -65,7 +65,7 @@ func TestInFlightIsBounded(t *testing.T) {
 	} {
 		got := ""
 		if full := l.Enter(&step.v.Charges); full != nil {
-			got = full.CrowdedMessage(l.Dropped(full, time.Unix(1_800_000_000, 0)))
+			got = full.InFlightMessage(l.Dropped(full, time.Unix(1_800_000_000, 0)))
 		}
 		if got != step.want {
 			t.Errorf("step %d: got %q, want %q", i, got, step.want)

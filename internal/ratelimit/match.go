@@ -42,7 +42,7 @@ func (why reason) says(i *resource.Info) string {
 }
 
 // match returns why the rule does not count a request, for any user.
-func (c *compiled) match(i *resource.Info, place *resource.Place) reason {
+func (c *compiled) match(i *resource.Info, place *resource.RouteRef) reason {
 	switch {
 	case !i.IsResource && c.resourcesOnly:
 		return isNoResource
@@ -62,7 +62,7 @@ func (c *compiled) match(i *resource.Info, place *resource.Place) reason {
 
 // matchAll returns why the rule does not count a request.
 func (c *compiled) matchAll(r *Request) reason {
-	if why := c.match(r.Info, r.Place); why != counted {
+	if why := c.match(r.Info, r.Route); why != counted {
 		return why
 	}
 	if c.limit.Exemptions.include(r) {

@@ -11,8 +11,8 @@ import (
 // Request holds the facts about a request that rules can use.
 type Request struct {
 	Info          *resource.Info
-	At            time.Time       // when it arrived, which decides rollouts
-	Place         *resource.Place // the route of the request; nil if no scope names it
+	At            time.Time          // when it arrived, which decides rollouts
+	Route         *resource.RouteRef // the route of the request; nil if no scope names it
 	ClientAddress netip.Addr
 	// Username and Groups are the user; an unknown one is "system:anonymous".
 	Username string

@@ -101,7 +101,7 @@ func unlessOpen(names []string) []string {
 
 // find looks up the rules that may count requests for a resource or subresource, or for a path that
 // is none, that come by a route; nil for a route that no scope names.
-func (r *Rules) find(lists []*index.List, i *resource.Info, place *resource.Place) []*index.List {
+func (r *Rules) find(lists []*index.List, i *resource.Info, place *resource.RouteRef) []*index.List {
 	if len(r.list) == 0 {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (r *Rules) findAt(lists []*index.List, at route, key *index.Key, verb uint1
 type listBuffer [8]*index.List
 
 // Len is how many rules may count a request that comes by a route; nil is a route that no scope names.
-func (r *Rules) Len(i *resource.Info, place *resource.Place) (n int) {
+func (r *Rules) Len(i *resource.Info, place *resource.RouteRef) (n int) {
 	var to listBuffer
 	s := search(r.find(to[:0], i, place), i)
 	for s.Next() >= 0 {
@@ -162,7 +162,7 @@ type Scoped struct {
 
 // For returns the rules for the verb and the resource or subresource of a request that comes by a route; nil if there
 // are none.
-func (r *Rules) For(i *resource.Info, place *resource.Place) *Scoped {
+func (r *Rules) For(i *resource.Info, place *resource.RouteRef) *Scoped {
 	var to listBuffer
 	found := r.find(to[:0], i, place)
 	if len(found) == 0 {

@@ -80,8 +80,9 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 		}
 		q := &Request{Info: i, Username: pick("jane", "joe")}
 		if r.IntN(5) > 0 {
-			q.Place = &resource.Place{Host: pick("", "a.example.com", "c.example.com"), Upstream: pick("u", "v", "w"),
-				Route: pick("", "one", "three")}
+			q.Route = &resource.RouteRef{Host: pick("", "a.example.com", "c.example.com"),
+				Upstream: pick("u", "v", "w"),
+				Route:    pick("", "one", "three")}
 		}
 		var want []string
 		for rank := range 3 {
@@ -95,18 +96,18 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 		other.Namespace, other.Name = "team-x", "x"
 		var c, d Charges
 		rules.Charge(&c, q)
-		rules.For(&other, q.Place).Charge(&d, q)
+		rules.For(&other, q.Route).Charge(&d, q)
 		for _, charges := range []*Charges{&c, &d} {
 			var got []string
 			for _, charge := range charges.All() {
 				got = append(got, charge.Rule.Name)
 			}
 			if !slices.Equal(got, want) {
-				t.Fatalf("%+v by %+v: charged by %v, want %v", i, q.Place, got, want)
+				t.Fatalf("%+v by %+v: charged by %v, want %v", i, q.Route, got, want)
 			}
 		}
-		if n := rules.Len(i, q.Place); n < len(want) || n != rules.For(&other, q.Place).Len(i) {
-			t.Fatalf("%+v by %+v: %d rules, and %d charge", i, q.Place, n, len(want))
+		if n := rules.Len(i, q.Route); n < len(want) || n != rules.For(&other, q.Route).Len(i) {
+			t.Fatalf("%+v by %+v: %d rules, and %d charge", i, q.Route, n, len(want))
 		}
 	}
 }
@@ -129,9 +130,9 @@ func TestOthersCostNothing(t *testing.T) {
 			limits = append(limits, r)
 		}
 		q := create("192.0.2.1")
-		q.Place = &resource.Place{Host: "example.com", Upstream: "u", Route: "r"}
+		q.Route = &resource.RouteRef{Host: "example.com", Upstream: "u", Route: "r"}
 		rules := NewRules(limits)
-		if n := rules.Len(q.Info, q.Place); n != 0 {
+		if n := rules.Len(q.Info, q.Route); n != 0 {
 			t.Errorf("%s: %d rules are looked at", by, n)
 		}
 		var c Charges

@@ -100,14 +100,14 @@ func (r *ruleSlots) hasFor(k *keySlots) bool {
 }
 
 // crowd says whose requests leave no slot for one more of the key.
-func (r *ruleSlots) crowd(k *keySlots) Crowd {
+func (r *ruleSlots) crowd(k *keySlots) SlotState {
 	switch {
 	case !r.hasFor(k):
-		return CrowdOfKey
+		return KeySlotsTaken
 	case !r.has():
-		return CrowdInAll
+		return AllSlotsTaken
 	}
-	return NoCrowd
+	return SlotFree
 }
 
 func (r *ruleSlots) serve(k *keySlots) {

@@ -89,8 +89,8 @@ type Info struct {
 	// object is read or written, and the request is admitted as CONNECT.
 	Connect bool
 
-	// Place is the route by which the request comes; nil if it comes by none, as a question about a resource.
-	Place *Place
+	// RouteRef is the route by which the request comes; nil if it comes by none, as a question about a resource.
+	Place *RouteRef
 
 	// Prefilter names policies that do not apply to the request, beyond what the rest of Info
 	// shows; nil if none.

@@ -21,7 +21,7 @@ type Plain struct {
 
 // A View shows the part of an ordinary API that one route leads to.
 type View struct {
-	Place Place
+	Place RouteRef
 	// LeadsTo reports whether the API gets requests at, above or below a path, by any route; Reaches whether it
 	// gets some by this one. The paths are as the API gets them.
 	LeadsTo, Reaches func(path string) bool

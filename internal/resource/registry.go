@@ -82,7 +82,7 @@ func newRegistry(resources []*Resource, documented []*Documented) *Registry {
 
 // selected returns a registry of some of the resources, which keep their numbers, and of the operations that are
 // documented for a place.
-func (r *Registry) selected(resources []*Resource, at *Place) *Registry {
+func (r *Registry) selected(resources []*Resource, at *RouteRef) *Registry {
 	s := newRegistry(resources,
 		slices.DeleteFunc(slices.Clone(r.documented), func(d *Documented) bool { return !d.Scope.Covers(at) }))
 	_ = s.indexAll() // two of one place are found when the files are checked against the routes

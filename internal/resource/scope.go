@@ -48,7 +48,7 @@ func TargetsOf(refs []TargetRef) (all []Target) {
 }
 
 // Cover reports whether any of the targets means the requests of a route. It does not allocate.
-func Cover(targets []Target, p *Place) bool {
+func Cover(targets []Target, p *RouteRef) bool {
 	for i := range targets {
 		if targets[i].covers(p) {
 			return true
@@ -58,13 +58,13 @@ func Cover(targets []Target, p *Place) bool {
 }
 
 // covers reports whether the requests of a route are meant.
-func (t *Target) covers(p *Place) bool {
+func (t *Target) covers(p *RouteRef) bool {
 	return (t.Gateway == "" || t.Gateway == p.Gateway) && (t.Listener == "" || t.Listener == p.Listener) &&
 		(t.Route == "" || t.Route == p.Route) && (t.Rule == "" || t.Rule == p.Rule)
 }
 
-// A Place is a route as scopes name it. A Host that is empty means all hosts.
-type Place struct {
+// A RouteRef is a route as scopes name it. A Host that is empty means all hosts.
+type RouteRef struct {
 	Host, Upstream, Route string
 	// Rule is the name of a rule within Route, or its index. Gateway and Listener are by which requests come: the
 	// namespace and name of a Gateway or ListenerSet, and the name of a listener of it. They are empty for the
@@ -73,7 +73,7 @@ type Place struct {
 }
 
 // Covers reports whether the requests of a route are meant.
-func (s *Scope) Covers(p *Place) bool {
+func (s *Scope) Covers(p *RouteRef) bool {
 	return (len(s.Hosts) == 0 || slices.Contains(s.Hosts, p.Host)) &&
 		(s.Upstream == "" || s.Upstream == p.Upstream) && (s.Route == "" || s.Route == p.Route) &&
 		(len(s.Targets) == 0 || Cover(s.Targets, p))
@@ -91,7 +91,7 @@ func (s *Scope) contains(other *Scope) bool {
 	}
 	if len(s.Targets) > 0 && (len(other.Targets) == 0 || slices.ContainsFunc(other.Targets, func(o Target) bool {
 		return !slices.ContainsFunc(s.Targets, func(t Target) bool {
-			return t.covers(&Place{Gateway: o.Gateway, Listener: o.Listener, Route: o.Route, Rule: o.Rule})
+			return t.covers(&RouteRef{Gateway: o.Gateway, Listener: o.Listener, Route: o.Route, Rule: o.Rule})
 		})
 	})) {
 		return false
@@ -108,7 +108,7 @@ func (s *Scope) equal(other *Scope) bool { return s.contains(other) && other.con
 
 // Within returns the registry of the resources and documented operations that a route is meant by. They keep their
 // numbers. It is an error if two of them are at the same path.
-func (r *Registry) Within(p *Place) (*Registry, error) {
+func (r *Registry) Within(p *RouteRef) (*Registry, error) {
 	return r.where(func(s *Scope) bool { return s.Covers(p) })
 }
 

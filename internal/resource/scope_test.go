@@ -48,7 +48,7 @@ func TestWithin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Within(&Place{Upstream: "v", Route: "a"}); err == nil {
+	if _, err := r.Within(&RouteRef{Upstream: "v", Route: "a"}); err == nil {
 		t.Error("a route that both scopes cover is not refused")
 	}
 	nowhere := func(string) bool { return false }
@@ -59,12 +59,13 @@ func TestWithin(t *testing.T) {
 		group   string
 		refused bool
 	}{
-		{"a", View{Place{Upstream: "u", Route: "a"}, anyPath, anyPath}, "/users", "a.example.com", false},
-		{"b", View{Place{Upstream: "v"}, anyPath, anyPath}, "/users", "b.example.com", false},
-		{"neither", View{Place{Upstream: "u", Route: "c"}, anyPath, anyPath}, "/users", "", false},
-		{"neither, which the API has by other routes", View{Place{Upstream: "u", Route: "c"}, anyPath, nowhere},
+		{"a", View{RouteRef{Upstream: "u", Route: "a"}, anyPath, anyPath}, "/users", "a.example.com", false},
+		{"b", View{RouteRef{Upstream: "v"}, anyPath, anyPath}, "/users", "b.example.com", false},
+		{"neither", View{RouteRef{Upstream: "u", Route: "c"}, anyPath, anyPath}, "/users", "", false},
+		{"neither, which the API has by other routes", View{RouteRef{Upstream: "u", Route: "c"}, anyPath, nowhere},
 			"/x/../users", "", true},
-		{"neither, and not the same API", View{Place{Upstream: "u", Route: "c"}, nowhere, nowhere}, "/x/../users", "",
+		{"neither, and not the same API", View{RouteRef{Upstream: "u", Route: "c"}, nowhere, nowhere}, "/x/../users",
+			"",
 			false},
 	} {
 		info, res, err := NewPlain(r, NamedResources{}, tt.view).Resolve("GET", []byte(tt.path))
@@ -80,7 +81,7 @@ func TestWithin(t *testing.T) {
 
 // TestTargets: a reference to an object of Gateway API covers the requests that come by it.
 func TestTargets(t *testing.T) {
-	place := Place{Gateway: "infra/gw", Listener: "http", Route: "HTTPRoute/shop/app", Rule: "cart"}
+	place := RouteRef{Gateway: "infra/gw", Listener: "http", Route: "HTTPRoute/shop/app", Rule: "cart"}
 	for _, c := range []struct {
 		kind, namespace, name, section string
 		covers                         bool
@@ -96,7 +97,7 @@ func TestTargets(t *testing.T) {
 	} {
 		target, is := TargetOf(c.kind, c.namespace, c.name, c.section)
 		if s := (Scope{Targets: []Target{{Gateway: "x/y"}, target}}); !is || s.Covers(&place) != c.covers ||
-			s.Covers(&Place{}) {
+			s.Covers(&RouteRef{}) {
 			t.Errorf("%+v covers the route: %v", c, !c.covers)
 		}
 	}

@@ -37,7 +37,7 @@ type Gate interface {
 }
 
 type decision struct {
-	answer access.Answer
+	answer access.ReviewResponse
 	err    error
 }
 
@@ -69,7 +69,7 @@ func (a *Authorizer) Authorize(_ context.Context, about authorizer.Attributes) (
 	return d.answer.Verdict, d.answer.Reason, d.err
 }
 
-func (a *Authorizer) ask(q *access.Question) (d decision) {
+func (a *Authorizer) ask(q *access.ReviewRequest) (d decision) {
 	ctx := a.Context
 	if ctx == nil {
 		ctx = context.Background()

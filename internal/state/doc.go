@@ -33,7 +33,7 @@ type Backend interface {
 	Discovery() *discovery.Client
 	// Send sends a request and returns the whole answer, whatever its code. Its
 	// errors are for clients.
-	Send(ctx context.Context, r Request) (Answer, error)
+	Send(ctx context.Context, r Request) (Response, error)
 	// Open sends a GET and returns the answer's code and body as they come. within bounds the time
 	// until the head of the answer is there; 0 means the backend's own bound. The body ends when ctx
 	// does, and must be closed.
@@ -62,8 +62,8 @@ type Request struct {
 	Limit int64
 }
 
-// An Answer is the answer to a Request. Its body belongs to the caller.
-type Answer struct {
+// A Response is the answer to a Request. Its body belongs to the caller.
+type Response struct {
 	Code int
 	Body []byte
 	// ETag names the answer; empty if the backend gives it no name.

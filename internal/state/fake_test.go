@@ -123,30 +123,30 @@ func (s *server) break_(err error) {
 	}
 }
 
-func (s *server) Send(ctx context.Context, r Request) (Answer, error) {
+func (s *server) Send(ctx context.Context, r Request) (Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r.Method+" "+r.Target+string(r.Body))
 	if s.fail != nil {
 		if err := s.fail(r.Target); err != nil {
-			return Answer{}, err
+			return Response{}, err
 		}
 	}
 	if s.code != 0 || s.raw != "" {
-		return Answer{Code: max(s.code, 200), Body: []byte(s.raw)}, ctx.Err()
+		return Response{Code: max(s.code, 200), Body: []byte(s.raw)}, ctx.Err()
 	}
 	path, query, _ := strings.Cut(r.Target, "?")
 	if name, one := strings.CutPrefix(path, "/things/"); one {
 		if t, ok := s.things[name]; ok {
-			return Answer{Code: 200, Body: []byte(t)}, nil
+			return Response{Code: 200, Body: []byte(t)}, nil
 		}
-		return Answer{Code: 404, Body: []byte(`{}`)}, nil
+		return Response{Code: 404, Body: []byte(`{}`)}, nil
 	}
 	body := s.list(query)
 	if int64(len(body)) > r.Limit {
-		return Answer{}, errors.New("too large to be read whole")
+		return Response{}, errors.New("too large to be read whole")
 	}
-	return Answer{Code: 200, Body: []byte(body)}, nil
+	return Response{Code: 200, Body: []byte(body)}, nil
 }
 
 // list is a list, or a page of one.

@@ -62,7 +62,7 @@ func (streamed) Discovery() *discovery.Client { return nil }
 
 func (streamed) API() API { return APIServer }
 
-func (streamed) Send(context.Context, Request) (Answer, error) { return Answer{Code: 404}, nil }
+func (streamed) Send(context.Context, Request) (Response, error) { return Response{Code: 404}, nil }
 
 func (s streamed) Open(context.Context, string, time.Duration) (int, io.ReadCloser, error) {
 	return 200, io.NopCloser(strings.NewReader(string(s))), nil

@@ -81,7 +81,7 @@ func fill(t *Telemetry) {
 	t.PolicyFolders([]PolicyFolder{{"a", "team-a", "", time.Unix(1, 0)}})
 	t.FolderRefused("a", "team-a")
 	r := denied()
-	r.Way.Rule, r.Way.Listener = "0", "infra/gw/http"
+	r.Routing.Rule, r.Routing.Listener = "0", "infra/gw/http"
 	t.RequestDone(r, nil)
 	t.PolicyDecided("p", "Deny", 3)
 	t.SchemaRefused("widgets", "FieldValueInvalid")

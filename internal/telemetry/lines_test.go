@@ -105,13 +105,14 @@ func denied() *Record {
 	return &Record{
 		ID: "r1", Trace: Trace{ID: [16]byte{1}, Span: [8]byte{2}, Sampled: true},
 		Client: netip.MustParseAddr("192.0.2.1"), User: "ann\nroot",
-		Asked: Asked{Method: "POST", Host: "gw", Path: "/apis/example.com/v1/widgets", UserAgent: "curl \"8\"",
-			Version: "1.1"},
-		About: About{Verb: "create", Group: "example.com", Resource: "widgets", Name: "w1"},
-		Way:   Way{Route: "all", Upstream: "api"},
+		Request: ClientRequest{Method: "POST", Host: "gw", Path: "/apis/example.com/v1/widgets",
+			UserAgent: "curl \"8\"",
+			Version:   "1.1"},
+		Resource: ResourceRef{Verb: "create", Group: "example.com", Resource: "widgets", Name: "w1"},
+		Routing:  Routing{Route: "all", Upstream: "api"},
 		Outcome: Outcome{Code: 422, Reason: "Invalid",
 			Decision: Decision{Policy: "small", Binding: "b", Field: "spec.size"}},
-		Spent: Spent{Took: 1500 * time.Microsecond, Backend: time.Millisecond, Received: 10, Sent: 20},
+		Usage: Usage{Took: 1500 * time.Microsecond, Backend: time.Millisecond, Received: 10, Sent: 20},
 	}
 }
 

@@ -46,7 +46,7 @@ func (r *refusals) add(of *Record) {
 	kept := &r.all[r.count%maxRefusals]
 	r.count++
 	kept.at, kept.code = time.Now(), of.Outcome.Code
-	for i, text := range [...]string{of.Asked.Method, of.Asked.Host, of.Asked.Path, of.Outcome.Reason,
+	for i, text := range [...]string{of.Request.Method, of.Request.Host, of.Request.Path, of.Outcome.Reason,
 		of.Outcome.Policy, of.Outcome.Field} {
 		kept.texts[i] = append(kept.texts[i][:0], text[:min(len(text), maxRefusalText)]...)
 	}

@@ -9,7 +9,7 @@ import (
 
 func refused(path, reason string) *Record {
 	return &Record{
-		Asked: Asked{Method: "POST", Host: "shop.example", Path: path}, User: "alice",
+		Request: ClientRequest{Method: "POST", Host: "shop.example", Path: path}, User: "alice",
 		Outcome: Outcome{Code: 422, Reason: reason, Decision: Decision{Policy: "p", Field: "spec.a"}},
 	}
 }
@@ -82,8 +82,8 @@ func TestAnswers(t *testing.T) {
 	for _, code := range []int{200, 201, 404, 422, 500, 499} {
 		for _, route := range []string{"a", "b"} {
 			tel.RequestDone(&Record{
-				About:   About{Verb: "create", Group: "g", Resource: "things", IsDescribed: true},
-				Outcome: Outcome{Code: code}, Way: Way{Route: route},
+				Resource: ResourceRef{Verb: "create", Group: "g", Resource: "things", IsDescribed: true},
+				Outcome:  Outcome{Code: code}, Routing: Routing{Route: route},
 			}, nil)
 		}
 	}

@@ -10,16 +10,16 @@ import (
 // own memory: who keeps one for longer clones it.
 type Record struct {
 	// ID identifies the request in the logs of the client, the gateway and the backend.
-	ID      string
-	Trace   Trace
-	Client  netip.Addr
-	User    string
-	Asked   Asked
-	About   About
-	Way     Way
-	InForce InForce
-	Outcome Outcome
-	Spent   Spent
+	ID       string
+	Trace    Trace
+	Client   netip.Addr
+	User     string
+	Request  ClientRequest
+	Resource ResourceRef
+	Routing  Routing
+	InForce  InForce
+	Outcome  Outcome
+	Usage    Usage
 }
 
 // A Trace names the span of a request in a trace. The zero value means none.
@@ -29,9 +29,9 @@ type Trace struct {
 	Sampled bool
 }
 
-// Asked has what the client sent, without its query, which may have credentials. It is empty for a
+// ClientRequest has what the client sent, without its query, which may have credentials. It is empty for a
 // head that cannot be read in one way only.
-type Asked struct {
+type ClientRequest struct {
 	Method, Host, Path, UserAgent string
 	// Scheme is http or https, by the connection or by what a trusted proxy says.
 	Scheme string
@@ -40,8 +40,8 @@ type Asked struct {
 	Version string
 }
 
-// About names the resource of a request. For a path that is no resource, Verb is the method in lower case.
-type About struct {
+// ResourceRef names the resource of a request. For a path that is no resource, Verb is the method in lower case.
+type ResourceRef struct {
 	Verb, Group, Resource, Subresource, Namespace, Name string
 	// Template is the path as a template of the files that describe it, which live longer than the request; or empty.
 	Template string
@@ -60,13 +60,13 @@ const hashLength = 12
 // ShortHash returns the beginning of a hash that names it.
 func ShortHash(hash string) string { return hash[:min(len(hash), hashLength)] }
 
-// A Way says which way a request took: by a route, of the configuration or of an object such as an HTTPRoute, to an
+// A Routing says which way a request took: by a route, of the configuration or of an object such as an HTTPRoute, to an
 // upstream. Rule is the rule of such an object, and Listener the listener of a Gateway; they are empty for a route of
 // the configuration.
-type Way struct{ Route, Upstream, Rule, Listener string }
+type Routing struct{ Route, Upstream, Rule, Listener string }
 
 // labels are those of the way in metrics. Rule and Listener are left out if they are empty.
-func (w *Way) labels() []string {
+func (w *Routing) labels() []string {
 	all := []string{"route", w.Route, "upstream", w.Upstream}
 	if w.Rule != "" {
 		all = append(all, "rule", w.Rule)
@@ -86,21 +86,21 @@ type Outcome struct {
 	Reason string
 	// Decision says who refused it.
 	Decision
-	// Noted says who did not.
-	Noted
+	// NotEnforced says who did not.
+	NotEnforced
 }
 
-// Noted has the decisions of policies that refused nothing: the names of the policies that would
+// NotEnforced has the decisions of policies that refused nothing: the names of the policies that would
 // have refused the request once they are enforced, and of the exceptions by which policies were not
 // asked, each in a list with commas.
-type Noted struct{ WouldDeny, Exceptions string }
+type NotEnforced struct{ WouldDeny, Exceptions string }
 
 // A Decision names what refused a request: the policy, its binding if it has one, and the first field
 // that is wrong.
 type Decision struct{ Policy, Binding, Field string }
 
-// Spent says how much a request took.
-type Spent struct {
+// Usage says how much a request took.
+type Usage struct {
 	Started time.Time
 	// Took is the time from the request's first byte to the answer's last, Backend the part of it in
 	// which a backend was asked.

@@ -39,10 +39,10 @@ func (t *Telemetry) RequestDone(r *Record, in *Series) {
 	s := in.of(t, r, code)
 	s.count.Add(1)
 	if s.duration != nil {
-		s.duration.add(r.Spent.Took, &r.Trace)
+		s.duration.add(r.Usage.Took, &r.Trace)
 	}
-	if r.Spent.Backend > 0 && !t.requests.names.areSemantic { // Exchanges measures then
-		t.requests.backendOf(r.Way, in).add(r.Spent.Backend, &r.Trace)
+	if r.Usage.Backend > 0 && !t.requests.names.areSemantic { // Exchanges measures then
+		t.requests.backendOf(r.Routing, in).add(r.Usage.Backend, &r.Trace)
 	}
 }
 
@@ -72,7 +72,7 @@ func (s *Series) of(t *Telemetry, r *Record, code int) codeSeries {
 			return *last
 		}
 	}
-	p, verb := t.requests.placeOf(r), resource.VerbNamed(r.About.Verb)
+	p, verb := t.requests.placeOf(r), resource.VerbNamed(r.Resource.Verb)
 	found := codeSeries{code, shape, p.count(verb, code), p.durationOf(verb, code)}
 	if found.duration != nil && t.requests.names.areSemantic {
 		found.duration = p.timedBy(shape)
@@ -85,7 +85,7 @@ func (s *Series) of(t *Telemetry, r *Record, code int) codeSeries {
 }
 
 // backendOf returns the histogram of the time that backends take.
-func (q *requests) backendOf(way Way, s *Series) *histogram {
+func (q *requests) backendOf(way Routing, s *Series) *histogram {
 	if s != nil {
 		if h := s.backend.Load(); h != nil {
 			return h
@@ -101,7 +101,7 @@ func (q *requests) backendOf(way Way, s *Series) *histogram {
 // routedResource is a resource, and the route by which requests reach it.
 type routedResource struct {
 	group, resource string
-	way             Way
+	way             Routing
 }
 
 // resourceSeries are the series of a routedResource.
@@ -144,7 +144,7 @@ func (q *requests) shapeOf(r *Record, code int) shape {
 	if !q.names.areSemantic {
 		return shape{}
 	}
-	return shape{methodNamed(r.Asked.Method), r.Asked.Scheme == "https", code, r.About.Template}
+	return shape{methodNamed(r.Request.Method), r.Request.Scheme == "https", code, r.Resource.Template}
 }
 
 // timedBy returns the histogram of the requests of a shape.
@@ -160,7 +160,7 @@ type requests struct {
 	start    time.Time
 	names    names
 	known    intern[routedResource, resourceSeries]
-	backends intern[Way, histogram]
+	backends intern[Routing, histogram]
 
 	exchanges intern[server, Exchanges] // in place of backends with the names of OpenTelemetry
 }
@@ -175,14 +175,15 @@ func ExchangesWith(t *Telemetry, upstream, first string) *Exchanges {
 }
 
 func (q *requests) placeOf(r *Record) *resourceSeries {
-	key := routedResource{group: other, resource: other, way: r.Way}
-	if r.About.IsDescribed {
-		key.group, key.resource = r.About.Group, r.About.Resource
+	key := routedResource{group: other, resource: other, way: r.Routing}
+	if r.Resource.IsDescribed {
+		key.group, key.resource = r.Resource.Group, r.Resource.Resource
 	}
 	if p := q.known.get(key, maxResources, newResourceSeries); p != nil {
 		return p
 	}
-	return q.known.get(routedResource{other, other, Way{Route: other, Upstream: other}}, math.MaxInt, newResourceSeries)
+	return q.known.get(routedResource{other, other, Routing{Route: other, Upstream: other}}, math.MaxInt,
+		newResourceSeries)
 }
 
 func newResourceSeries(p routedResource) (routedResource, *resourceSeries) {
@@ -190,11 +191,11 @@ func newResourceSeries(p routedResource) (routedResource, *resourceSeries) {
 	return p, &resourceSeries{routedResource: p}
 }
 
-func (w Way) clone() Way {
-	return Way{strings.Clone(w.Route), strings.Clone(w.Upstream), strings.Clone(w.Rule), strings.Clone(w.Listener)}
+func (w Routing) clone() Routing {
+	return Routing{strings.Clone(w.Route), strings.Clone(w.Upstream), strings.Clone(w.Rule), strings.Clone(w.Listener)}
 }
 
-func newBackendSeries(w Way) (Way, *histogram) { return w.clone(), new(histogram) }
+func newBackendSeries(w Routing) (Routing, *histogram) { return w.clone(), new(histogram) }
 
 // verbLabel returns the label of a verb.
 func verbLabel(v resource.Verb) string {

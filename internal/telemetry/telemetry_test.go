@@ -61,8 +61,8 @@ type request struct {
 
 func (r request) record() *Record {
 	return &Record{
-		About:   About{Verb: r.Verb, Group: r.Group, Resource: r.Resource, IsDescribed: r.Registered},
-		Outcome: Outcome{Code: r.Code}, Spent: Spent{Took: r.Took},
+		Resource: ResourceRef{Verb: r.Verb, Group: r.Group, Resource: r.Resource, IsDescribed: r.Registered},
+		Outcome:  Outcome{Code: r.Code}, Usage: Usage{Took: r.Took},
 	}
 }
 
@@ -201,15 +201,15 @@ func TestSemanticNames(t *testing.T) {
 	defer func() { _ = tel.Shutdown(context.Background()) }()
 	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201,
 		Took: 2 * time.Millisecond}.record()
-	r.Asked.Method, r.Asked.Scheme, r.About.Template, r.Spent.Backend = "POST", "https", "/widgets/{name}",
+	r.Request.Method, r.Request.Scheme, r.Resource.Template, r.Usage.Backend = "POST", "https", "/widgets/{name}",
 		time.Millisecond
 	series := new(Series)
 	tel.RequestDone(r, series)
-	r.Asked.Scheme = "http" // the same operation, by another way
+	r.Request.Scheme = "http" // the same operation, by another way
 	tel.RequestDone(r, series)
 	r.Outcome.Code = 503
 	tel.RequestDone(r, series)
-	r.Outcome.Code, r.Asked.Method = 499, "BREW"
+	r.Outcome.Code, r.Request.Method = 499, "BREW"
 	tel.RequestDone(r, series)
 	tel.PolicyDecided("p", "Deny", 7)
 	backend := ExchangesWith(tel, "orders", "https://orders.internal")
@@ -307,7 +307,7 @@ func TestSemanticSeriesAreBounded(t *testing.T) {
 		for _, m := range []string{"GET", "POST", fmt.Sprintf("M%d", code)} {
 			r := request{Verb: "get", Group: "example.com", Resource: "widgets", Registered: true, Code: code,
 				Took: time.Millisecond}.record()
-			r.Asked.Method = m
+			r.Request.Method = m
 			tel.RequestDone(r, nil)
 			backend.Add([]byte(m), code, "", time.Millisecond)
 		}
@@ -341,7 +341,7 @@ func TestSemanticSeriesAllocateNothing(t *testing.T) {
 	defer func() { _ = tel.Shutdown(context.Background()) }()
 	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201,
 		Took: time.Millisecond}.record()
-	r.Asked.Method, r.About.Template = "POST", "/widgets"
+	r.Request.Method, r.Resource.Template = "POST", "/widgets"
 	series, backend, put := new(Series), ExchangesWith(tel, "orders", "http://orders:9000"), []byte("PUT")
 	if n := testing.AllocsPerRun(100, func() {
 		tel.RequestDone(r, series)
@@ -657,7 +657,7 @@ func TestSeriesIsWhereItIsLookedUp(t *testing.T) {
 		for n := range 40 {
 			r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true,
 				Code: []int{201, 422, 201, 409, 0, 1000}[n%6], Took: time.Duration(n) * time.Millisecond}.record()
-			r.Spent.Backend = time.Duration(n%3) * time.Millisecond
+			r.Usage.Backend = time.Duration(n%3) * time.Millisecond
 			tel.RequestDone(r, in)
 		}
 		w := httptest.NewRecorder()

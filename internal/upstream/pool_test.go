@@ -168,7 +168,7 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 	grants := make(chan served, 1000)
 	var inUse []grant
 	asked, waiting := 0, []int(nil)
-	settle := func() {
+	checkServed := func() {
 		synctest.Wait()
 		for len(grants) > 0 {
 			s := <-grants
@@ -220,7 +220,7 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 				// Of several that wait the first one is served first.
 				first := slices.Clone(waiting)
 				use(false)
-				settle()
+				checkServed()
 				if n := len(first) - len(waiting); n > 0 && !slices.Equal(waiting, first[n:]) {
 					t.Fatalf("of %v waiting %v are left", first, waiting)
 				}
@@ -240,13 +240,13 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 			}
 			p.replace(dynamic, addrs, time.Now())
 		}
-		settle()
+		checkServed()
 	}
 	for len(inUse) > 0 || len(waiting) > 0 {
 		if len(inUse) > 0 {
 			use(true)
 		}
-		settle()
+		checkServed()
 		if len(inUse) == 0 && len(waiting) > 0 {
 			t.Fatalf("%v wait for ever", waiting)
 		}

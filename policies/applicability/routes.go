@@ -38,8 +38,8 @@ func (r *Route) target() []string {
 }
 
 // place is how scopes name the route.
-func (r *Route) Place() *resource.Place {
-	return &resource.Place{Host: r.Host, Upstream: r.Upstream, Route: r.Name}
+func (r *Route) Place() *resource.RouteRef {
+	return &resource.RouteRef{Host: r.Host, Upstream: r.Upstream, Route: r.Name}
 }
 
 // words name the route to the author of a file.
@@ -80,7 +80,7 @@ func (x *Index) Served() []Served {
 
 // A NamedPlace is a route as scopes name it, and as messages do.
 type NamedPlace struct {
-	*resource.Place
+	*resource.RouteRef
 	Words string
 }
 
@@ -97,7 +97,7 @@ func ConfiguredPlaces(routes []Route) []NamedPlace {
 func AreApart(registry *resource.Registry, all []Served, places []NamedPlace) []finding.Finding {
 	var found []finding.Finding
 	for _, at := range places {
-		_, err := registry.Within(at.Place)
+		_, err := registry.Within(at.RouteRef)
 		for _, one := range Joined(err) {
 			var twin *resource.TwinError
 			if !errors.As(one, &twin) {

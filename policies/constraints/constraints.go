@@ -233,7 +233,7 @@ func (f *Files) Compile(resources match.Resources,
 	return mutators, validators
 }
 
-func (f *Files) compileMutators() *mutation.System {
+func (f *Files) compileMutators() *mutation.MutatorSet {
 	compiler := mutation.Compiler{Resources: f.resources}
 	var all []*mutation.Mutator
 	from := map[*mutation.Mutator]*manifest.Object{}
@@ -251,7 +251,7 @@ func (f *Files) compileMutators() *mutation.System {
 	if len(all) == 0 {
 		return nil
 	}
-	return mutation.NewSystem(all, f.excluded.mutation)
+	return mutation.NewMutatorSet(all, f.excluded.mutation)
 }
 
 // compileTemplates compiles the templates, several at a time: there may be hundreds.
@@ -329,7 +329,7 @@ func (t *loadedTemplate) compile() {
 }
 
 // compileConstraints compiles the constraints with their templates.
-func (f *Files) compileConstraints() *gatekeeper.System {
+func (f *Files) compileConstraints() *gatekeeper.ConstraintSet {
 	templates := map[string]*loadedTemplate{}
 	for i := range f.templates {
 		t := &f.templates[i]
@@ -365,7 +365,7 @@ func (f *Files) compileConstraints() *gatekeeper.System {
 	if len(all) == 0 {
 		return nil
 	}
-	return gatekeeper.NewSystem(all, f.excluded.webhook, &f.inventory)
+	return gatekeeper.NewConstraintSet(all, f.excluded.webhook, &f.inventory)
 }
 
 // unread warns of parameters of a constraint that its template does not read.

@@ -19,7 +19,7 @@ type Forecast struct {
 }
 
 // Of returns the forecast for a request that comes by a route.
-func Of(s *policies.Set, i *resource.Info, r *resource.Resource, place *resource.Place) Forecast {
+func Of(s *policies.Set, i *resource.Info, r *resource.Resource, place *resource.RouteRef) Forecast {
 	o := Forecast{Limits: s.Limits().Applicabilities(i, place, time.Now())}
 	o.Mutating, o.Validating, o.Conventions = applicabilities(s, i, r, operationOf(i))
 	if i.Verb == resource.VerbUpdate || i.Verb == resource.VerbPatch {

@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/cel"
-	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/internal/explanation"
 )
 
-// hiding says what a story may show. Values of other objects than the one in the request are digests
+// hiding says what an explanation may show. Values of other objects than the one in the request are digests
 // unless the configuration says otherwise (ERR-7).
 //
 // What may come from a Secret is withheld by where it comes from: no value of an expression that may have read one, nor
@@ -63,7 +63,7 @@ type hidden struct {
 	isSecret bool
 }
 
-// begin makes the key of the digests: equal values of one story have one digest, and no others do.
+// begin makes the key of the digests: equal values of one explanation have one digest, and no others do.
 func (h *hiding) begin() {
 	h.key = make([]byte, sha256.Size)
 	_, _ = rand.Read(h.key) // which never fails
@@ -136,7 +136,7 @@ func (h *hiding) digest(json string) string {
 type origin struct{ others, secrets bool }
 
 // edit hides the values of an edit, if they may come from other objects or are a Secret's.
-func (h *hiding) edit(e *story.Edit, from origin) {
+func (h *hiding) edit(e *explanation.Edit, from origin) {
 	isOwn := h.object.isSecret && isSecret(e.Path)
 	if from.secrets {
 		h.secretPaths = append(h.secretPaths, e.Path)
@@ -166,7 +166,7 @@ func isSecret(path string) bool {
 }
 
 // learn keeps the data of a Secret, which texts may not repeat.
-func (h *hiding) learn(t story.Tree) {
+func (h *hiding) learn(t explanation.Tree) {
 	if !h.object.isSecret {
 		return
 	}
@@ -208,7 +208,7 @@ func (h *hiding) text(s string) string {
 }
 
 // body adds the body of a message. SHA256 and Bytes describe the bytes that would be sent.
-func (h *hiding) body(m *story.Message, body []byte) {
+func (h *hiding) body(m *explanation.Message, body []byte) {
 	sum := sha256.Sum256(body)
 	m.Bytes = len(body)
 	defer func() {
@@ -225,22 +225,22 @@ func (h *hiding) body(m *story.Message, body []byte) {
 		m.IsHidden = true
 		return
 	case h.object.isSecret || len(h.paths) > 0 && !h.showsValues || len(h.secretPaths) > 0:
-		tree, hidden := story.Replace(story.Parse(body), func(path string, value any) (string, bool) {
+		tree, hidden := explanation.Replace(explanation.Parse(body), func(path string, value any) (string, bool) {
 			if slices.Contains(h.secretPaths, path) {
 				return withheld, true
 			}
 			if h.object.isSecret && path != "" && path != "metadata" && path != "metadata.annotations" &&
 				isSecret(path) || slices.Contains(h.paths, path) && !h.showsValues {
-				return h.digest(story.Encode(value)), true
+				return h.digest(explanation.Encode(value)), true
 			}
 			return "", false
 		})
 		if m.IsHidden = hidden; hidden {
-			text = story.Encode(tree)
+			text = explanation.Encode(tree)
 		}
 	}
 	if m.IsCut = len(text) > maxBody; m.IsCut {
-		text = story.Cut(text, maxBody)
+		text = explanation.Cut(text, maxBody)
 	}
 	m.Body = h.text(text)
 }

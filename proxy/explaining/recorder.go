@@ -12,30 +12,30 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/explanation"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/storage"
-	"github.com/admission-gateway/gateway/internal/story"
 )
 
 const (
-	// maxBytes bounds a story, without the bodies of messages.
+	// maxBytes bounds an explanation, without the bodies of messages.
 	maxBytes = 1 << 20
 	// maxBody bounds the body of a message, and maxMessages how many there are.
 	maxBody, maxMessages = 256 << 10, 100
 )
 
-// A Recorder records the story of one request. It belongs to one goroutine.
+// A Recorder records the explanation of one request. It belongs to one goroutine.
 type Recorder struct {
-	story  story.Story
-	hiding hiding
-	secret Secrets // of any policy
-	left   int     // bytes
+	explanation explanation.Explanation
+	hiding      hiding
+	secret      Secrets // of any policy
+	left        int     // bytes
 
-	tree   story.Tree      // the object as it was last
-	isRead bool            // there is such
-	stores bool            // what changes now may come from the stored object
-	policy *running        // nil if none runs
-	ran    map[string]bool // policies that matched the request
+	tree   explanation.Tree // the object as it was last
+	isRead bool             // there is such
+	stores bool             // what changes now may come from the stored object
+	policy *running         // nil if none runs
+	ran    map[string]bool  // policies that matched the request
 	hides  hidesAnswer
 	// attributes are the ones that policies saw last.
 	attributes *admission.Attributes
@@ -46,8 +46,8 @@ type hidesAnswer struct{ refusal, warnings bool }
 
 // running is a policy that runs.
 type running struct {
-	shown                              story.Policy
-	before                             story.Tree
+	shown                              explanation.Policy
+	before                             explanation.Tree
 	reads                              cel.Reads
 	denials, warnings, ignored, audits int
 	mutates                            bool
@@ -68,12 +68,13 @@ var (
 	_ storage.Sink       = (*Recorder)(nil)
 )
 
-// New begins a story.
-func New(about story.Request, showsValues bool) *Recorder {
+// New begins an explanation.
+func New(about explanation.Request, showsValues bool) *Recorder {
 	r := &Recorder{left: maxBytes, ran: map[string]bool{}}
 	r.hiding.showsValues = showsValues
 	r.hiding.begin()
-	r.story = story.Story{APIVersion: story.APIVersion, Kind: story.Kind, Request: about, Steps: []story.Step{}}
+	r.explanation = explanation.Explanation{APIVersion: explanation.APIVersion, Kind: explanation.Kind, Request: about,
+		Steps: []explanation.Step{}}
 	return r
 }
 
@@ -83,7 +84,7 @@ func (r *Recorder) About(i *resource.Info, described bool, stages []string, secr
 	if r == nil {
 		return
 	}
-	r.story.Resource = &story.Resource{
+	r.explanation.Resource = &explanation.Resource{
 		Verb: i.VerbName(), Group: strings.Clone(i.Group), Version: strings.Clone(i.Version),
 		Resource: strings.Clone(i.Resource), Subresource: strings.Clone(i.Subresource),
 		Namespace: strings.Clone(i.Namespace), Name: strings.Clone(i.Name), IsDescribed: described, Stages: stages,
@@ -103,7 +104,7 @@ func (r *Recorder) Step(name, about string) {
 	if !r.spend(len(name) + len(about)) {
 		return
 	}
-	r.story.Steps = append(r.story.Steps, story.Step{Name: name, About: about})
+	r.explanation.Steps = append(r.explanation.Steps, explanation.Step{Name: name, About: about})
 }
 
 // Object ends a step that may have changed the object. isStored says that what it changed may come
@@ -113,25 +114,25 @@ func (r *Recorder) Object(d *document.Document, isStored bool) {
 		return
 	}
 	before, known := r.tree, r.isRead
-	r.tree, r.isRead = story.Parse(d.AppendTo(nil)), true
+	r.tree, r.isRead = explanation.Parse(d.AppendTo(nil)), true
 	r.hiding.learn(r.tree)
-	if !known || len(r.story.Steps) == 0 {
+	if !known || len(r.explanation.Steps) == 0 {
 		return
 	}
-	s := &r.story.Steps[len(r.story.Steps)-1]
-	s.Edits = append(s.Edits, r.edits(story.Diff(before, r.tree), origin{others: isStored})...)
+	s := &r.explanation.Steps[len(r.explanation.Steps)-1]
+	s.Edits = append(s.Edits, r.edits(explanation.Diff(before, r.tree), origin{others: isStored})...)
 }
 
 // Reread takes the object as it is now for the state that the next edits begin with: fields that
 // only policies saw were not edited.
 func (r *Recorder) Reread(d *document.Document) {
 	if r != nil && d != nil && r.isRead {
-		r.tree = story.Parse(d.AppendTo(nil))
+		r.tree = explanation.Parse(d.AppendTo(nil))
 	}
 }
 
 // edits makes edits fit to be shown.
-func (r *Recorder) edits(all []story.Edit, from origin) []story.Edit {
+func (r *Recorder) edits(all []explanation.Edit, from origin) []explanation.Edit {
 	for i := range all {
 		e := &all[i]
 		r.hiding.edit(e, from)
@@ -142,11 +143,11 @@ func (r *Recorder) edits(all []story.Edit, from origin) []story.Edit {
 	return all
 }
 
-// spend counts what a story is to have.
+// spend counts what an explanation is to have.
 func (r *Recorder) spend(bytes int) bool {
 	const least = 64 // for names and brackets
-	if r.story.IsCut || r.left < bytes+least {
-		r.story.IsCut = true
+	if r.explanation.IsCut || r.left < bytes+least {
+		r.explanation.IsCut = true
 		return false
 	}
 	r.left -= bytes + least
@@ -158,10 +159,10 @@ func (r *Recorder) Begin(ctx context.Context, p admission.Policy, a *admission.A
 	r.close(nil, nil, "", "")
 	r.attributes = a
 	if r.hiding.object.isSecret && a.Old != nil {
-		r.hiding.learn(story.Parse(a.Old.AppendTo(nil)))
+		r.hiding.learn(explanation.Parse(a.Old.AppendTo(nil)))
 	}
 	one := &running{
-		shown:   story.Policy{Kind: kindOf(p, a), Name: p.Name(), Item: a.Item, Verdict: story.NoMatch},
+		shown:   explanation.Policy{Kind: kindOf(p, a), Name: p.Name(), Item: a.Item, Verdict: explanation.NoMatch},
 		denials: len(report.Denials()), warnings: len(report.Warnings()),
 		ignored: len(report.IgnoredFailures()), audits: len(report.AuditedFailures()),
 	}
@@ -174,7 +175,7 @@ func (r *Recorder) Begin(ctx context.Context, p admission.Policy, a *admission.A
 		r.ran[keyOf(p, one.mutates)] = true
 	}
 	if one.mutates && a.Object != nil {
-		one.before = story.Parse(a.Object.AppendTo(nil))
+		one.before = explanation.Parse(a.Object.AppendTo(nil))
 		one.is.opaque = readsOthers(p)
 	}
 	r.policy = one
@@ -240,18 +241,18 @@ func (r *Recorder) close(a *admission.Attributes, report *admission.Report, bind
 		}
 	}
 	if one.mutates && a != nil && a.Object != nil {
-		after := story.Parse(a.Object.AppendTo(nil))
+		after := explanation.Parse(a.Object.AppendTo(nil))
 		from := origin{others: one.is.opaque || one.reads.Old || one.reads.Others, secrets: one.is.secret}
-		one.shown.Edits = r.edits(story.Diff(one.before, after), from)
+		one.shown.Edits = r.edits(explanation.Diff(one.before, after), from)
 		if a.Item == "" {
 			r.tree, r.isRead = after, true
 		}
 	}
 	if one.is.unmatched && (one.shown.Verdict == string(admission.Allowed) ||
 		one.shown.Verdict == string(admission.Unchanged)) {
-		one.shown.Verdict = story.NoMatch
-		one.shown.Reasons = []story.Reason{{Field: "spec.matchConditions", Because: "one of them is false"}}
-	} else if one.shown.Verdict == story.NoMatch {
+		one.shown.Verdict = explanation.NoMatch
+		one.shown.Reasons = []explanation.Reason{{Field: "spec.matchConditions", Because: "one of them is false"}}
+	} else if one.shown.Verdict == explanation.NoMatch {
 		return // it is among the others
 	}
 	if !r.spend(len(one.shown.Kind) + len(one.shown.Name) + len(one.shown.Binding)) {
@@ -271,11 +272,12 @@ func (r *Recorder) say(one *running, text string) {
 }
 
 // step is the step at hand.
-func (r *Recorder) step() *story.Step {
-	if len(r.story.Steps) == 0 {
-		r.story.Steps = append(r.story.Steps, story.Step{Name: "Request", About: "what comes before the object"})
+func (r *Recorder) step() *explanation.Step {
+	if len(r.explanation.Steps) == 0 {
+		r.explanation.Steps = append(r.explanation.Steps,
+			explanation.Step{Name: "Request", About: "what comes before the object"})
 	}
-	return &r.story.Steps[len(r.story.Steps)-1]
+	return &r.explanation.Steps[len(r.explanation.Steps)-1]
 }
 
 // Unmatched records that a match condition of the policy is false.
@@ -290,7 +292,7 @@ func (r *Recorder) Fired(name, file string, line int) {
 	if r.policy == nil || !r.spend(len(name)+len(file)) {
 		return
 	}
-	one := story.Rule{Name: name, File: file, Line: line}
+	one := explanation.Rule{Name: name, File: file, Line: line}
 	for _, known := range r.policy.shown.Rules {
 		if known == one {
 			return
@@ -332,8 +334,8 @@ func (r *Recorder) Traced(t *cel.Trace) {
 	s.Expressions = append(s.Expressions, e)
 }
 
-func (r *Recorder) expression(t *cel.Trace, mixed, tainted bool) story.Expression {
-	e := story.Expression{Variable: strings.Clone(t.Variable), Text: t.Expression, IsDoubtful: t.IsDoubtful}
+func (r *Recorder) expression(t *cel.Trace, mixed, tainted bool) explanation.Expression {
+	e := explanation.Expression{Variable: strings.Clone(t.Variable), Text: t.Expression, IsDoubtful: t.IsDoubtful}
 	isSecret := r.hiding.isSecret(t.Reads, tainted)
 	e.Value = r.hiding.value(t.Value, t.Reads, mixed)
 	if isSecret && t.Value != "" && !t.IsCondition {
@@ -355,7 +357,7 @@ func (r *Recorder) expression(t *cel.Trace, mixed, tainted bool) story.Expressio
 		if r.hiding.isSecret(p.Reads, tainted) && !(t.IsCondition && p.Depth == 0 && p.Value == t.Value) {
 			value = withheld
 		}
-		e.Parts = append(e.Parts, story.Part{
+		e.Parts = append(e.Parts, explanation.Subexpression{
 			Text: p.Source, Line: p.Line, Column: p.Column, Depth: p.Depth, Value: value, InLoop: p.InLoop,
 		})
 	}
@@ -364,11 +366,11 @@ func (r *Recorder) expression(t *cel.Trace, mixed, tainted bool) story.Expressio
 
 // Take implements storage.Sink.
 func (r *Recorder) Take(m *storage.Message) {
-	if len(r.story.Sent) == maxMessages {
-		r.story.IsCut = true
+	if len(r.explanation.Sent) == maxMessages {
+		r.explanation.IsCut = true
 		return
 	}
-	one := story.Message{Method: string(m.Method), Target: string(m.Target), ContentType: string(m.ContentType)}
+	one := explanation.Message{Method: string(m.Method), Target: string(m.Target), ContentType: string(m.ContentType)}
 	switch {
 	case m.Upload != nil:
 		one.Bytes = max(int(m.Upload.Length()), 0)
@@ -376,20 +378,20 @@ func (r *Recorder) Take(m *storage.Message) {
 	case len(m.Body) > 0:
 		r.hiding.body(&one, m.Body)
 	}
-	r.story.Sent = append(r.story.Sent, one)
+	r.explanation.Sent = append(r.explanation.Sent, one)
 }
 
 // Unknown records something that cannot be known.
 func (r *Recorder) Unknown(what string) {
 	if r != nil {
-		r.story.Unknown = append(r.story.Unknown, what)
+		r.explanation.Unknown = append(r.explanation.Unknown, what)
 	}
 }
 
 // Limit adds a rate limit.
-func (r *Recorder) Limit(l story.Limit) {
+func (r *Recorder) Limit(l explanation.Limit) {
 	if r != nil && r.spend(len(l.Name)+len(l.Because)) {
-		r.story.Limits = append(r.story.Limits, l)
+		r.explanation.Limits = append(r.explanation.Limits, l)
 	}
 }
 
@@ -403,11 +405,12 @@ func (r *Recorder) Refuse(why string) {
 }
 
 // Sends reports whether something would be sent to the backend.
-func (r *Recorder) Sends() bool { return len(r.story.Sent) > 0 }
+func (r *Recorder) Sends() bool { return len(r.explanation.Sent) > 0 }
 
-// Finish ends the story with the answer. The chain has all policies, also the ones that were not about
+// Finish ends the explanation with the answer. The chain has all policies, also the ones that were not about
 // the request.
-func (r *Recorder) Finish(ctx context.Context, chain *admission.Chain, a story.Answer) *story.Story {
+func (r *Recorder) Finish(ctx context.Context, chain *admission.Chain,
+	a explanation.Response) *explanation.Explanation {
 	r.close(nil, nil, "", "")
 	r.others(ctx, chain)
 	if len(a.Status) > 0 && r.hides.refusal {
@@ -422,8 +425,8 @@ func (r *Recorder) Finish(ctx context.Context, chain *admission.Chain, a story.A
 			a.Warnings[i] = withheld
 		}
 	}
-	r.story.Answer = a
-	return &r.story
+	r.explanation.Answer = a
+	return &r.explanation
 }
 
 // withoutMessage is an answer without what its author wrote: a Status, or a problem.
@@ -454,16 +457,17 @@ func (r *Recorder) others(ctx context.Context, chain *admission.Chain) {
 	if a == nil || a.Info == nil || chain == nil {
 		return
 	}
-	if r.story.Resource != nil {
-		r.story.Resource.Operation = a.Operation.String()
+	if r.explanation.Resource != nil {
+		r.explanation.Resource.Operation = a.Operation.String()
 	}
 	chain.Each(func(p admission.Policy, mutates bool) {
 		if r.ran[keyOf(p, mutates)] {
 			return
 		}
-		one := story.Policy{Kind: kindOf(p, a), Name: p.Name(), Verdict: story.NoMatch, Reasons: reasonsOf(ctx, p, a)}
+		one := explanation.Policy{Kind: kindOf(p, a), Name: p.Name(), Verdict: explanation.NoMatch,
+			Reasons: reasonsOf(ctx, p, a)}
 		if len(one.Reasons) > 0 && r.spend(len(one.Kind)+len(one.Name)) {
-			r.story.Others = append(r.story.Others, one)
+			r.explanation.Others = append(r.explanation.Others, one)
 		}
 	})
 }
@@ -495,14 +499,14 @@ func kindOf(p admission.Policy, a *admission.Attributes) string {
 }
 
 // reasonsOf returns why a policy does not match the request. A panic of a policy is not a reason.
-func reasonsOf(ctx context.Context, p admission.Policy, a *admission.Attributes) (found []story.Reason) {
+func reasonsOf(ctx context.Context, p admission.Policy, a *admission.Attributes) (found []explanation.Reason) {
 	defer func() {
 		if recover() != nil {
 			found = nil
 		}
 	}()
 	for _, x := range admission.ReasonsOf(ctx, p, a) {
-		found = append(found, story.Reason{Binding: x.Binding, Field: x.Field, Because: strings.Clone(x.Because)})
+		found = append(found, explanation.Reason{Binding: x.Binding, Field: x.Field, Because: strings.Clone(x.Because)})
 	}
 	return found
 }

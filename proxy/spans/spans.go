@@ -66,7 +66,7 @@ func (s *Spans) End(b *storage.Backend, code int, err error) {
 }
 
 // Asked ends the span of a question that the gateway itself asked a backend.
-func Asked(q *tracing.Question, b *storage.Backend, path string, code int, err error) {
+func Asked(q *tracing.ClientSpan, b *storage.Backend, path string, code int, err error) {
 	if q == nil {
 		return
 	}

@@ -62,7 +62,7 @@ func (m *Matcher) judge(ctx context.Context, q *matchRequest) (not reason, isOpe
 	if m == nil {
 		return fits, false, nil
 	}
-	var p progress
+	var p matchState
 	if p.ends(noSource, vapmatch.VerdictOf(!m.never)) || p.ends(noKind, m.judgeKind(q)) ||
 		p.ends(noScope, m.judgeScope(q)) ||
 		p.ends(noNamespace, m.judgeNamespaceName(q)) || p.ends(noLabels, m.judgeLabels(q)) ||
@@ -77,14 +77,14 @@ func (m *Matcher) judge(ctx context.Context, q *matchRequest) (not reason, isOpe
 	return p.not, p.isOpen, nil
 }
 
-// progress is what the members so far say.
-type progress struct {
+// matchState is what the members so far say.
+type matchState struct {
 	not    reason
 	isOpen bool
 }
 
 // ends takes what a member says, and reports whether it does not fit.
-func (p *progress) ends(not reason, is vapmatch.Verdict) bool {
+func (p *matchState) ends(not reason, is vapmatch.Verdict) bool {
 	switch is {
 	case vapmatch.No:
 		p.not = not

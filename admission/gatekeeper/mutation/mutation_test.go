@@ -82,8 +82,8 @@ func attributes(t testing.TB, object string) *admission.Attributes {
 	return a
 }
 
-// systemOf compiles mutators from manifests that lines of dashes separate.
-func systemOf(t testing.TB, text string) *System {
+// mutatorSetOf compiles mutators from manifests that lines of dashes separate.
+func mutatorSetOf(t testing.TB, text string) *MutatorSet {
 	t.Helper()
 	var mutators []*Mutator
 	for _, one := range strings.Split(text, "\n---\n") {
@@ -93,7 +93,7 @@ func systemOf(t testing.TB, text string) *System {
 		}
 		mutators = append(mutators, m)
 	}
-	return NewSystem(mutators, []match.Wildcard{"kube-*"})
+	return NewMutatorSet(mutators, []match.Wildcard{"kube-*"})
 }
 
 func assignOf(name, location, rest string) string {
@@ -146,7 +146,8 @@ func TestMutate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := attributes(t, pod)
-			err := admission.NewChain([]admission.Mutator{systemOf(t, c.mutators)}, nil).Mutate(context.Background(), a,
+			err := admission.NewChain([]admission.Mutator{mutatorSetOf(t, c.mutators)},
+				nil).Mutate(context.Background(), a,
 				&admission.Report{})
 			if err != nil {
 				t.Fatal(err)
@@ -174,7 +175,7 @@ func TestMutateFails(t *testing.T) {
 			assignOf("o", "spec.o.k", "  parameters: {assign: {fromMetadata: {field: name}}}"): "",
 	} {
 		a := attributes(t, pod)
-		err := admission.NewChain([]admission.Mutator{systemOf(t, mutators)}, nil).Mutate(context.Background(), a,
+		err := admission.NewChain([]admission.Mutator{mutatorSetOf(t, mutators)}, nil).Mutate(context.Background(), a,
 			&admission.Report{})
 		var answer *status.Error
 		switch {
@@ -191,7 +192,7 @@ func TestMutateFails(t *testing.T) {
 
 // TestExempt: objects that mutators leave alone.
 func TestExempt(t *testing.T) {
-	s := systemOf(t, "kind: AssignMetadata\nmetadata: {name: m}\nspec: {location: metadata.labels.m, parameters: {assign: {value: l}}}")
+	s := mutatorSetOf(t, "kind: AssignMetadata\nmetadata: {name: m}\nspec: {location: metadata.labels.m, parameters: {assign: {value: l}}}")
 	for name, c := range map[string]struct {
 		namespace, subresource, object string
 		exempt                         bool

@@ -14,13 +14,14 @@ import (
 
 // Mutate implements admission.Mutator. An error is the answer, as it would come from Gatekeeper's
 // webhook.
-func (s *System) Mutate(ctx context.Context, a *admission.Attributes, run *admission.Run, r *admission.Report) error {
+func (s *MutatorSet) Mutate(ctx context.Context, a *admission.Attributes, run *admission.Run,
+	r *admission.Report) error {
 	var room [16]*Mutator
 	selected := room[:0]
 	var tried []*Mutator
 	for m := range s.selection.For(a.Info, a.Operation) {
 		switch standing := m.stand(ctx, a, r); {
-		case standing.IsTried:
+		case standing.IsDryRun:
 			tried = append(tried, m)
 		case !standing.IsExcepted():
 			selected = append(selected, m)
@@ -59,7 +60,7 @@ func (m *Mutator) stand(ctx context.Context, a *admission.Attributes, r *admissi
 }
 
 // try lets a mutator change a copy of the object as the others made it.
-func (s *System) try(ctx context.Context, m *Mutator, a *admission.Attributes, r *admission.Report) {
+func (s *MutatorSet) try(ctx context.Context, m *Mutator, a *admission.Attributes, r *admission.Report) {
 	object := a.Object
 	defer func() { a.Object = object }()
 	a.Object = object.Clone()
@@ -76,7 +77,8 @@ func (s *System) try(ctx context.Context, m *Mutator, a *admission.Attributes, r
 }
 
 // converge lets the mutators change the object until a pass of all of them makes no difference.
-func (s *System) converge(ctx context.Context, a *admission.Attributes, selected []*Mutator) (changed bool, err error) {
+func (s *MutatorSet) converge(ctx context.Context, a *admission.Attributes, selected []*Mutator) (changed bool,
+	err error) {
 	w := walk{attributes: a, document: a.Object}
 	limits := limitsOf(a)
 	for pass := 0; pass <= s.count; pass++ {

@@ -32,9 +32,9 @@ type Env struct {
 	Documents Documents
 	// Cancel is asked before each expression.
 	Cancel Cancel
-	// Relaxed counts the errors of built-in functions, whose values are undefined then; nil: an error
+	// IgnoredErrors counts the errors of built-in functions, whose values are undefined then; nil: an error
 	// ends the evaluation.
-	Relaxed *Relaxed
+	Relaxed *IgnoredErrors
 	// Shared has the values that other plans found for the request; nil: they share none.
 	Shared       *Shared
 	Print        print.Hook
@@ -42,8 +42,8 @@ type Env struct {
 	Capabilities *ast.Capabilities
 }
 
-// A Relaxed has the errors of built-in functions that counted as undefined values.
-type Relaxed struct {
+// An IgnoredErrors has the errors of built-in functions that counted as undefined values.
+type IgnoredErrors struct {
 	Count int
 	First error
 }

@@ -171,7 +171,7 @@ func (q *query) ours(t testing.TB, input *ast.Term, isLazy bool,
 		Capabilities: ast.CapabilitiesForThisVersion(),
 	}
 	if q.lenient {
-		env.Relaxed = &plan.Relaxed{}
+		env.Relaxed = &plan.IgnoredErrors{}
 	}
 	vars := q.plan.Vars()
 	err = q.plan.Run(env, func(values []*ast.Term) error {

@@ -209,7 +209,7 @@ type complete struct {
 }
 
 func (w *complete) run(m *machine) bool {
-	d := m.settle(w.of)
+	d := m.complete(w.of)
 	if d == nil {
 		w.before(m)
 		return false
@@ -237,9 +237,9 @@ func (w *complete) before(m *machine) {
 	}
 }
 
-// settle returns the document of a ruleset without parameters, once its value is known; nil if there
+// complete returns the document of a ruleset without parameters, once its value is known; nil if there
 // is an error.
-func (m *machine) settle(r *ruleset) *document {
+func (m *machine) complete(r *ruleset) *document {
 	d := &m.frame.docs[r.id]
 	if d.known {
 		return d
@@ -276,7 +276,7 @@ type partial struct {
 }
 
 func (w *partial) run(m *machine) bool {
-	d := m.settle(w.of)
+	d := m.complete(w.of)
 	if d == nil {
 		return false
 	}

@@ -33,7 +33,7 @@ func (s *scope) with(e *ast.Expr) {
 			return
 		}
 	}
-	s.settleInput()
+	s.copyInput()
 	before := s.refs
 	s.refs = maps.Clone(before)
 	for name := range before {
@@ -43,15 +43,15 @@ func (s *scope) with(e *ast.Expr) {
 	}
 	s.add(begin)
 	s.expr(e.NoWith())
-	s.settleInput()
+	s.copyInput()
 	s.add(&leave{})
 	s.refs = before
 }
 
-// settleInput makes the step that reads the whole input for each variable whose value it is. It
+// copyInput makes the step that reads the whole input for each variable whose value it is. It
 // must be read at the point at which the variable got it, before with replaces the input or no
 // longer does.
-func (s *scope) settleInput() {
+func (s *scope) copyInput() {
 	for v, from := range s.known {
 		if _, isInput := from.made.(allInput); isInput {
 			slot := s.slot()

@@ -6,7 +6,7 @@ import (
 )
 
 // assume returns what else is known if an expression is true, or if it is not.
-func (v *evaluation) assume(e celast.Expr, is bool, f facts) facts {
+func (v *evaluation) assume(e celast.Expr, is bool, f assumptions) assumptions {
 	if e.Kind() != celast.CallKind {
 		return f
 	}
@@ -22,7 +22,7 @@ func (v *evaluation) assume(e celast.Expr, is bool, f facts) facts {
 		if !ok {
 			return f
 		}
-		return f.with(path, func(f *fact) { f.set, f.unset = is, !is })
+		return f.with(path, func(f *assumption) { f.set, f.unset = is, !is })
 	case name == operators.In && is && len(args) == 2:
 		return v.assumeIn(args[0], args[1], f)
 	case len(args) == 2 && isComparison(name):
@@ -37,7 +37,7 @@ func (v *evaluation) assume(e celast.Expr, is bool, f facts) facts {
 	return f
 }
 
-func (v *evaluation) assumeIn(x, list celast.Expr, f facts) facts {
+func (v *evaluation) assumeIn(x, list celast.Expr, f assumptions) assumptions {
 	path, ok := pathOf(x)
 	if !ok || list.Kind() != celast.ListKind {
 		return f
@@ -49,11 +49,11 @@ func (v *evaluation) assumeIn(x, list celast.Expr, f facts) facts {
 		}
 		enum = append(enum, *one.text)
 	}
-	return f.with(path, func(f *fact) { f.enum = enum })
+	return f.with(path, func(f *assumption) { f.enum = enum })
 }
 
 // bound adds what a comparison of a field with a literal implies for the field.
-func (v *evaluation) bound(operator string, x, y celast.Expr, f facts) facts {
+func (v *evaluation) bound(operator string, x, y celast.Expr, f assumptions) assumptions {
 	path, whole := v.measured(x)
 	if path == "" || y.Kind() == celast.IdentKind {
 		return f
@@ -61,12 +61,12 @@ func (v *evaluation) bound(operator string, x, y celast.Expr, f facts) facts {
 	r := v.eval(y)
 	switch {
 	case r.text != nil && operator == operators.Equals:
-		return f.with(path, func(f *fact) { f.enum = []string{*r.text} })
+		return f.with(path, func(f *assumption) { f.enum = []string{*r.text} })
 	case r.number == nil:
 		return f
 	}
 	at := *r.number
-	return f.with(path, func(f *fact) {
+	return f.with(path, func(f *assumption) {
 		step := 0.0
 		if whole {
 			step = 1

@@ -12,16 +12,16 @@ import (
 // evaluation goes through one expression.
 type evaluation struct {
 	roots   map[string]*Shape
-	facts   facts
+	assumed assumptions
 	because []string
 	unset   []string // the optional fields that are read without being asked for
 }
 
-// with evaluates under other facts.
-func (v *evaluation) with(f facts, e celast.Expr) result {
-	before := v.facts
-	defer func() { v.facts = before }()
-	v.facts = f
+// with evaluates under other assumptions.
+func (v *evaluation) with(f assumptions, e celast.Expr) result {
+	before := v.assumed
+	defer func() { v.assumed = before }()
+	v.assumed = f
 	return v.eval(e)
 }
 
@@ -94,7 +94,7 @@ func (v *evaluation) field(e celast.Expr) result {
 	if of.path == "" {
 		r.path = ""
 	}
-	isUnset := !member.IsSet && !v.facts.isSet(r.path)
+	isUnset := !member.IsSet && !v.assumed.isSet(r.path)
 	if isUnset && !of.fails && r.path != "" && !slices.Contains(v.unset, r.path) {
 		v.unset = append(v.unset, r.path)
 	}
@@ -104,7 +104,7 @@ func (v *evaluation) field(e celast.Expr) result {
 
 // narrowed restricts a value to what is known of it beside the schema.
 func (v *evaluation) narrowed(r result) result {
-	if f, ok := v.facts[r.path]; ok && r.path != "" {
+	if f, ok := v.assumed[r.path]; ok && r.path != "" {
 		r.shape = f.narrow(r.shape)
 	}
 	return r
@@ -154,7 +154,7 @@ func (v *evaluation) and(x, y celast.Expr) result {
 		b := v.eval(y)
 		return boolean(truth{no: b.truth.no}, b.truth.yes || b.fails)
 	}
-	b := v.with(v.assume(x, true, v.facts), y)
+	b := v.with(v.assume(x, true, v.assumed), y)
 	return boolean(truth{a.truth.yes && b.truth.yes, a.truth.no || a.truth.yes && b.truth.no}, a.fails || a.truth.yes &&
 		b.fails)
 }
@@ -165,7 +165,7 @@ func (v *evaluation) or(x, y celast.Expr) result {
 		b := v.eval(y)
 		return boolean(truth{yes: b.truth.yes}, b.truth.no || b.fails)
 	}
-	b := v.with(v.assume(x, false, v.facts), y)
+	b := v.with(v.assume(x, false, v.assumed), y)
 	return boolean(truth{a.truth.yes || a.truth.no && b.truth.yes, a.truth.no && b.truth.no}, a.fails || a.truth.no &&
 		b.fails)
 }
@@ -187,9 +187,9 @@ func (v *evaluation) has(e celast.Expr) result {
 	case member.IsSet && !of.fails:
 		v.because = append(v.because, "`"+path+"` is always set")
 		return boolean(truth{yes: true}, false)
-	case v.facts.isSet(path):
+	case v.assumed.isSet(path):
 		return boolean(truth{yes: true}, of.fails)
-	case v.facts[path].unset:
+	case v.assumed[path].unset:
 		return boolean(truth{no: true}, of.fails)
 	}
 	return boolean(either, of.fails)

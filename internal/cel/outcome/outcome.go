@@ -42,10 +42,10 @@ func given(expression string, conditions []string, roots map[string]*Shape) Outc
 	if !ok {
 		return unsure
 	}
-	v := &evaluation{roots: roots, facts: facts{}}
+	v := &evaluation{roots: roots, assumed: assumptions{}}
 	for _, c := range conditions {
 		if e, ok := parse(c); ok {
-			v.facts = v.assume(e, true, v.facts)
+			v.assumed = v.assume(e, true, v.assumed)
 		}
 	}
 	v.unset = nil // conditions are judged for themselves

@@ -21,7 +21,7 @@ func Strays(expression string, roots map[string]*Shape) (all []Stray) {
 	if !ok {
 		return nil
 	}
-	v := &evaluation{roots: roots, facts: facts{}}
+	v := &evaluation{roots: roots, assumed: assumptions{}}
 	look := func(of, with celast.Expr) {
 		path, isChain := pathOf(of)
 		if !isChain {

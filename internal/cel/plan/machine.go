@@ -125,7 +125,7 @@ func (f *Machine) Begin(size *FrameSize, optionalOld bool, v *value.Bindings, li
 	e := &f.calls[f.depth]
 	e.outer, e.allowed, e.stack = f.run, f.Arena.Running(), len(f.stack)
 	if f.depth > 0 {
-		f.Arena.Settle()
+		f.Arena.ChargeBudget()
 		f.run.sizesBase = len(f.sizes)
 		f.run.localsBase = len(f.locals)
 	}
@@ -152,14 +152,14 @@ func (f *Machine) use() {
 
 // Again is End and Begin for an evaluation that follows one with the same variables, and for which Begin made room.
 func (f *Machine) Again(optionalOld bool, limit int64) {
-	f.settle()
+	f.finish()
 	f.run.optionalOld, f.run.used = optionalOld, false
 	f.Arena.Allow(limit)
 }
 
-// End settles the evaluation with the shared budget and returns to the outer one.
+// End charges the shared budget for the evaluation and returns to the outer one.
 func (f *Machine) End() {
-	f.settle()
+	f.finish()
 	f.depth--
 	f.sizes = f.sizes[:f.run.sizesBase]
 	f.locals = f.locals[:f.run.localsBase]
@@ -170,9 +170,9 @@ func (f *Machine) End() {
 	}
 }
 
-// settle settles the evaluation with the shared budget, and gives back what it made.
-func (f *Machine) settle() {
-	f.Arena.Settle()
+// finish charges the shared budget for the evaluation, and gives back what it made.
+func (f *Machine) finish() {
+	f.Arena.ChargeBudget()
 	e := &f.calls[f.depth-1]
 	f.stack = f.stack[:e.stack]
 	if f.run.used {

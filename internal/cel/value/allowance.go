@@ -13,9 +13,9 @@ import (
 type Allowance struct {
 	// What the running expression may still use. Below next the clock and the context are looked at; see charge.
 	left, next int64
-	limit      int64 // what left was when it was last settled with the budget
+	limit      int64 // what left was when the budget was last charged
 	shared     bool  // the limit is the rest of the budget, less than the expression's own limit
-	budget     int64 // what all expressions may still use, as of the last settlement
+	budget     int64 // what all expressions may still use, as of the last charge
 	until      int64 // units from limit to the next look
 	spent      int64 // by all expressions so far
 
@@ -104,7 +104,7 @@ func (a *Allowance) look() {
 		}
 		panic(Stop(OverLimit))
 	}
-	a.Settle()
+	a.ChargeBudget()
 	a.until = checkInterval
 	a.next = max(a.left-a.until, 0)
 	if a.over() {
@@ -130,8 +130,8 @@ func (a *Allowance) over() bool {
 	return !a.deadline.IsZero() && !time.Now().Before(a.deadline)
 }
 
-// Settle deducts from the budget what the running expression has used.
-func (a *Allowance) Settle() {
+// ChargeBudget deducts from the budget what the running expression has used.
+func (a *Allowance) ChargeBudget() {
 	used := a.limit - a.left
 	a.Bill.spent += used
 	a.spent += used

@@ -35,7 +35,7 @@ func TestChargesTakeWhatWasAllowed(t *testing.T) {
 					done += cost
 				}
 			}()
-			a.Settle()
+			a.ChargeBudget()
 			used := before - a.Budget()
 			allowed := min(limit, before)
 			want := done

@@ -163,7 +163,7 @@ func TestPlain(t *testing.T) {
 
 // spent is how many units were counted so far.
 func spent(a *value.Arena) int64 {
-	a.Settle()
+	a.ChargeBudget()
 	return a.Spent()
 }
 
@@ -693,7 +693,7 @@ func TestAllowance(t *testing.T) {
 			restore := a.Share(10)
 			a.Allow(100)
 			a.Charge(10)
-			a.Settle()
+			a.ChargeBudget()
 			restore()
 			a.Allow(100)
 			a.Charge(90)
@@ -708,7 +708,7 @@ func TestAllowance(t *testing.T) {
 		if got := stopped(func() { c.do(a) }); got != c.want {
 			t.Errorf("%s: stopped by %v, want %v", name, got, c.want)
 		}
-		a.Settle()
+		a.ChargeBudget()
 		if a.Budget() < 0 || a.Spent() < 0 {
 			t.Errorf("%s: a budget of %d, %d spent", name, a.Budget(), a.Spent())
 		}
@@ -720,10 +720,10 @@ func TestAllowance(t *testing.T) {
 	a.Allow(300)
 	a.Charge(10)
 	outer := a.Running()
-	a.Settle()
+	a.ChargeBudget()
 	a.Allow(50)
 	a.Charge(20)
-	a.Settle()
+	a.ChargeBudget()
 	a.Resume(outer)
 	if got := stopped(func() { a.Charge(290) }); got != nil {
 		t.Errorf("the outer evaluation is stopped by %v", got)
@@ -735,7 +735,7 @@ func TestAllowance(t *testing.T) {
 	restore := a.Share(40)
 	a.Allow(1000)
 	a.Charge(15)
-	a.Settle()
+	a.ChargeBudget()
 	if left := a.Budget(); left != 25 {
 		t.Errorf("%d units of the share are left", left)
 	}

@@ -70,14 +70,14 @@ func Expect(t *testing.T, r io.Reader, want string) {
 // IsReset reports whether an error says that the other end broke the connection.
 func IsReset(err error) bool { return strings.Contains(err.Error(), "reset by peer") }
 
-// An Answer is the answer to a request, whole.
-type Answer struct {
+// A Response is the answer to a request, whole.
+type Response struct {
 	*http.Response
 	Content []byte
 }
 
 // ReadAnswer reads one answer and reports whether it announces the end of the connection.
-func ReadAnswer(t testing.TB, br *bufio.Reader, head bool) (Answer, bool) {
+func ReadAnswer(t testing.TB, br *bufio.Reader, head bool) (Response, bool) {
 	t.Helper()
 	req := &http.Request{Method: "GET"}
 	if head {
@@ -92,5 +92,5 @@ func ReadAnswer(t testing.TB, br *bufio.Reader, head bool) (Answer, bool) {
 	if err != nil {
 		t.Fatalf("reading the body of an answer: %v", err)
 	}
-	return Answer{resp, body}, resp.Close
+	return Response{resp, body}, resp.Close
 }

@@ -215,8 +215,8 @@ func (c *Client) Windows(id uint32) (sum uint32) {
 	return sum
 }
 
-// An Answer is all that came on a stream.
-type Answer struct {
+// A Response is all that came on a stream.
+type Response struct {
 	Fields   []string
 	Body     string
 	Trailers []string
@@ -227,7 +227,7 @@ type Answer struct {
 }
 
 // Status returns the status of the answer.
-func (a *Answer) Status() string {
+func (a *Response) Status() string {
 	for _, f := range a.Fields {
 		if rest, ok := strings.CutPrefix(f, ":status: "); ok {
 			return rest
@@ -237,7 +237,7 @@ func (a *Answer) Status() string {
 }
 
 // Field returns the value of a field.
-func (a *Answer) Field(name string) string {
+func (a *Response) Field(name string) string {
 	for _, f := range a.Fields {
 		if rest, ok := strings.CutPrefix(f, name+": "); ok {
 			return rest
@@ -247,11 +247,11 @@ func (a *Answer) Field(name string) string {
 }
 
 // Read reads the answers to streams until each is over.
-func (c *Client) Read(t testing.TB, ids ...uint32) map[uint32]*Answer {
+func (c *Client) Read(t testing.TB, ids ...uint32) map[uint32]*Response {
 	t.Helper()
-	answers := map[uint32]*Answer{}
+	answers := map[uint32]*Response{}
 	for _, id := range ids {
-		answers[id] = &Answer{}
+		answers[id] = &Response{}
 	}
 	for left := len(ids); left > 0; {
 		e, err := c.Next()

@@ -80,25 +80,25 @@ func (t *Tracer) ask(ctx context.Context, method string) trace.Span {
 	return span
 }
 
-// asking is the key of the tracer in the context of a request that is traced.
-type asking struct{}
+// tracerKey is the key of the tracer in the context of a request that is traced.
+type tracerKey struct{}
 
-// A Question is the span of what the gateway itself asks a server by HTTP, such as a review of access. Nil is the span
-// of nothing.
-type Question struct{ span trace.Span }
+// A ClientSpan is the span of what the gateway itself asks a server by HTTP, such as a review of access. Nil is the
+// span of nothing.
+type ClientSpan struct{ span trace.Span }
 
-// Ask begins the span of a question that is asked for a request, by the request's context. It returns nil if the
-// request is not traced.
-func Ask(ctx context.Context, method string) *Question {
-	t, isTraced := ctx.Value(asking{}).(*Tracer)
+// StartClientSpan begins the span of a question that is asked for a request, by the request's context. It returns nil
+// if the request is not traced.
+func StartClientSpan(ctx context.Context, method string) *ClientSpan {
+	t, isTraced := ctx.Value(tracerKey{}).(*Tracer)
 	if !isTraced {
 		return nil
 	}
-	return &Question{t.ask(ctx, method)}
+	return &ClientSpan{t.ask(ctx, method)}
 }
 
 // AppendLine appends the header line by which the server learns of the question.
-func (q *Question) AppendLine(dst []byte) []byte {
+func (q *ClientSpan) AppendLine(dst []byte) []byte {
 	if q == nil {
 		return dst
 	}
@@ -106,47 +106,47 @@ func (q *Question) AppendLine(dst []byte) []byte {
 }
 
 // End ends the span.
-func (q *Question) End(e *Exchange) {
+func (q *ClientSpan) End(e *Exchange) {
 	if q != nil {
 		e.end(q.span)
 	}
 }
 
-// A Tell says whether servers get the trace's headers.
-type Tell bool
+// A Propagation says whether servers get the trace's headers.
+type Propagation bool
 
-// The values of Tell. Servers of another organization, as issuers may be, need not learn of it.
+// The values of Propagation. Servers of another organization, such as issuers, need not learn of the trace.
 const (
-	TellTrace Tell = true
-	KeepTrace Tell = false
+	Propagate      Propagation = true
+	DoNotPropagate Propagation = false
 )
 
 // Transport returns a transport with a span for each request that goes over another one: below the span of the
 // request's context, or of a trace of its own if the tracer samples it. A nil tracer returns the transport itself.
-func (t *Tracer) Transport(over http.RoundTripper, tell Tell) http.RoundTripper {
+func (t *Tracer) Transport(over http.RoundTripper, p Propagation) http.RoundTripper {
 	if t == nil {
 		return over
 	}
-	return &transport{t, over, tell}
+	return &transport{t, over, p}
 }
 
 type transport struct {
-	tracer *Tracer
-	over   http.RoundTripper
-	tell   Tell
+	tracer      *Tracer
+	over        http.RoundTripper
+	propagation Propagation
 }
 
 // RoundTrip implements http.RoundTripper. The span lasts up to the head of the answer.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	q := Ask(r.Context(), r.Method)
+	q := StartClientSpan(r.Context(), r.Method)
 	if q == nil {
 		s := t.tracer.Look(nil, nil)
 		if !s.IsTraced {
 			return t.over.RoundTrip(r)
 		}
-		q = &Question{t.tracer.ask(context.WithValue(r.Context(), chosen{}, s.id), r.Method)}
+		q = &ClientSpan{t.tracer.ask(context.WithValue(r.Context(), chosen{}, s.id), r.Method)}
 	}
-	if t.tell == TellTrace {
+	if t.propagation == Propagate {
 		r = r.Clone(r.Context()) // which may not be changed
 		r.Header.Set("Traceparent", headerOf(q.span))
 	}

@@ -68,9 +68,9 @@ type Request struct {
 // Begin begins the span of a request that is traced. The lines are header lines that name it to backends.
 func (t *Tracer) Begin(s Start, started time.Time, lines []byte) *Request {
 	r := &Request{tracer: t, lines: append([]byte(nil), lines...)}
-	ctx := context.WithValue(context.WithValue(context.Background(), chosen{}, s.id), asking{}, t)
+	ctx := context.WithValue(context.WithValue(context.Background(), chosen{}, s.id), tracerKey{}, t)
 	ctx = outbound.WithTrace(ctx,
-		func(over http.RoundTripper) http.RoundTripper { return t.Transport(over, KeepTrace) })
+		func(over http.RoundTripper) http.RoundTripper { return t.Transport(over, DoNotPropagate) })
 	if s.HasParent {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, s.parent)
 	}
@@ -155,12 +155,12 @@ func (r *Request) EndAdmission() {
 
 // End ends the span of the request with what is known of it now.
 func (r *Request) End(o *telemetry.Record) {
-	scheme, route := o.Asked.Scheme, o.About.Template
+	scheme, route := o.Request.Scheme, o.Resource.Template
 	r.EndAdmission()
 	if r.exchange != nil {
 		r.exchange.End()
 	}
-	name := strings.Clone(o.Asked.Method)
+	name := strings.Clone(o.Request.Method)
 	if name == "" {
 		name = "HTTP"
 	}
@@ -173,11 +173,11 @@ func (r *Request) End(o *telemetry.Record) {
 			r.span.SetAttributes(attribute.String(key, strings.Clone(value))) // a span outlives its request
 		}
 	}
-	text("http.request.method", o.Asked.Method)
+	text("http.request.method", o.Request.Method)
 	text("http.route", route)
-	text("url.path", o.Asked.Path)
+	text("url.path", o.Request.Path)
 	text("url.scheme", scheme)
-	host, port := serverOf(scheme + "://" + o.Asked.Host)
+	host, port := serverOf(scheme + "://" + o.Request.Host)
 	text("server.address", host)
 	if host != "" {
 		r.span.SetAttributes(attribute.Int("server.port", port))
@@ -185,25 +185,25 @@ func (r *Request) End(o *telemetry.Record) {
 	if o.Client.IsValid() {
 		text("client.address", o.Client.String())
 	}
-	text("user_agent.original", o.Asked.UserAgent)
-	text("network.protocol.version", o.Asked.Version)
-	r.span.SetAttributes(attribute.Int64("http.request.body.size", o.Spent.Received),
-		attribute.Int64("http.response.body.size", o.Spent.Sent))
+	text("user_agent.original", o.Request.UserAgent)
+	text("network.protocol.version", o.Request.Version)
+	r.span.SetAttributes(attribute.Int64("http.request.body.size", o.Usage.Received),
+		attribute.Int64("http.response.body.size", o.Usage.Sent))
 	if o.Outcome.Code > 0 {
 		r.span.SetAttributes(attribute.Int("http.response.status_code", o.Outcome.Code))
 	}
 	text("http.request.header.x-request-id", o.ID)
 	text("user.name", o.User)
-	text("gateway.verb", o.About.Verb)
-	text("gateway.group", o.About.Group)
-	text("gateway.resource", o.About.Resource)
-	text("gateway.subresource", o.About.Subresource)
-	text("gateway.namespace", o.About.Namespace)
-	text("gateway.name", o.About.Name)
-	text("gateway.route", o.Way.Route)
-	text("gateway.rule", o.Way.Rule)
-	text("gateway.listener", o.Way.Listener)
-	text("gateway.upstream", o.Way.Upstream)
+	text("gateway.verb", o.Resource.Verb)
+	text("gateway.group", o.Resource.Group)
+	text("gateway.resource", o.Resource.Resource)
+	text("gateway.subresource", o.Resource.Subresource)
+	text("gateway.namespace", o.Resource.Namespace)
+	text("gateway.name", o.Resource.Name)
+	text("gateway.route", o.Routing.Route)
+	text("gateway.rule", o.Routing.Rule)
+	text("gateway.listener", o.Routing.Listener)
+	text("gateway.upstream", o.Routing.Upstream)
 	text("gateway.configuration.hash", o.InForce.Configuration)
 	text("gateway.policies.hash", o.InForce.Policies)
 	text("gateway.reason", o.Outcome.Reason)

@@ -42,18 +42,18 @@ func TestTransport(t *testing.T) {
 		perMillion int32
 		within     bool
 		ctx        context.Context
-		tell       Tell
+		tell       Propagation
 		path       string
 		want       []string
 		seen       int
 	}{
-		{name: "sampled", perMillion: 1_000_000, tell: TellTrace, path: "/teapot?token=x", want: []string{teapot},
+		{name: "sampled", perMillion: 1_000_000, tell: Propagate, path: "/teapot?token=x", want: []string{teapot},
 			seen: 1},
-		{name: "each hop", perMillion: 1_000_000, tell: TellTrace, path: "/moved",
+		{name: "each hop", perMillion: 1_000_000, tell: Propagate, path: "/moved",
 			want: []string{hop("/moved", "302"), teapot}, seen: 2},
 		{name: "not told", perMillion: 1_000_000, path: "/teapot", want: []string{teapot}},
-		{name: "not sampled", tell: TellTrace, path: "/teapot"},
-		{name: "of a request", within: true, tell: TellTrace, path: "/teapot", want: []string{teapot}, seen: 1},
+		{name: "not sampled", tell: Propagate, path: "/teapot"},
+		{name: "of a request", within: true, tell: Propagate, path: "/teapot", want: []string{teapot}, seen: 1},
 		{name: "given up", perMillion: 1_000_000, ctx: ended, path: "/teapot",
 			want: []string{strings.Replace(teapot, " http.response.status_code=418 error.type=418",
 				" error.type=_OTHER", 1)}},
@@ -119,7 +119,7 @@ func TestTransport(t *testing.T) {
 			}
 		})
 	}
-	if over := (*Tracer)(nil).Transport(http.DefaultTransport, TellTrace); over != http.DefaultTransport {
+	if over := (*Tracer)(nil).Transport(http.DefaultTransport, Propagate); over != http.DefaultTransport {
 		t.Error("without a tracer another transport is used")
 	}
 }

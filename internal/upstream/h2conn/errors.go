@@ -51,13 +51,13 @@ var (
 	errFlooded = errors.New("the server sends too many frames that carry nothing")
 )
 
-// leftError is the end of a connection by the server.
-type leftError struct {
+// goAwayError is the end of a connection by the server.
+type goAwayError struct {
 	code  http2.ErrCode
 	debug string
 }
 
-func (e *leftError) Error() string {
+func (e *goAwayError) Error() string {
 	if e.debug == "" {
 		return fmt.Sprintf("the server ended the connection by %s", e.code)
 	}

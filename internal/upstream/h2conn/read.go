@@ -369,7 +369,7 @@ func (c *Conn) reset(f *http2.RSTStreamFrame) error {
 // (RFC 9113, 6.8).
 func (c *Conn) serverLeaves(f *http2.GoAwayFrame) {
 	debug := f.DebugData()
-	cause := &leftError{f.ErrCode, string(debug[:min(len(debug), 128)])}
+	cause := &goAwayError{f.ErrCode, string(debug[:min(len(debug), 128)])}
 	if c.left = &(Error{Kind: NotProcessed, Cause: cause}); f.ErrCode == http2.ErrCodeHTTP11Required {
 		c.left.Kind = HTTP1Required
 	}

@@ -1,4 +1,4 @@
-// Package story reads and plays stories. A story is a file in the format of txtar that shows messages
+// Package scenario reads and plays scenarios. A scenario is a file in the format of txtar that shows messages
 // of HTTP/1.1 as they are on the wire, and says in its first lines what they show. The documentation
 // may quote it.
 //
@@ -13,7 +13,7 @@
 //
 // In a file lines end in LF. `Content-Length: *` stands for the length of the body, and a star for what
 // is another one in each run, such as the time of day.
-package story
+package scenario
 
 import (
 	"bytes"
@@ -30,23 +30,23 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// A Story is a file with requests and their answers.
-type Story struct {
+// A Scenario is a file with requests and their answers.
+type Scenario struct {
 	file    string
 	archive *txtar.Archive
 }
 
-// Open reads a story.
-func Open(file string) (*Story, error) {
+// Open reads a scenario.
+func Open(file string) (*Scenario, error) {
 	archive, err := txtar.ParseFile(file)
 	if err != nil {
 		return nil, err
 	}
-	return &Story{file, archive}, nil
+	return &Scenario{file, archive}, nil
 }
 
-// Read reads a story for a test.
-func Read(t testing.TB, file string) *Story {
+// Read reads a scenario for a test.
+func Read(t testing.TB, file string) *Scenario {
 	t.Helper()
 	s, err := Open(file)
 	if err != nil {
@@ -55,37 +55,37 @@ func Read(t testing.TB, file string) *Story {
 	return s
 }
 
-// ReadAll reads the stories in a folder. There must be one.
-func ReadAll(t testing.TB, folder string) []*Story {
+// ReadAll reads the scenarios in a folder. There must be one.
+func ReadAll(t testing.TB, folder string) []*Scenario {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.txtar"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%s has no stories: %v", folder, err)
+		t.Fatalf("%s has no scenarios: %v", folder, err)
 	}
-	all := make([]*Story, len(files))
+	all := make([]*Scenario, len(files))
 	for i, file := range files {
 		all[i] = Read(t, file)
 	}
 	return all
 }
 
-// Name returns the name of the story.
-func (s *Story) Name() string { return strings.TrimSuffix(filepath.Base(s.file), ".txtar") }
+// Name returns the name of the scenario.
+func (s *Scenario) Name() string { return strings.TrimSuffix(filepath.Base(s.file), ".txtar") }
 
 // Section returns a section; nil if none has the name.
-func (s *Story) Section(name string) []byte {
+func (s *Scenario) Section(name string) []byte {
 	if i := s.index(name); i >= 0 {
 		return s.archive.Files[i].Data
 	}
 	return nil
 }
 
-func (s *Story) index(name string) int {
+func (s *Scenario) index(name string) int {
 	return slices.IndexFunc(s.archive.Files, func(f txtar.File) bool { return f.Name == name })
 }
 
 // Sections returns the sections whose names begin with a prefix, in their order.
-func (s *Story) Sections(prefix string) [][]byte {
+func (s *Scenario) Sections(prefix string) [][]byte {
 	var all [][]byte
 	for _, f := range s.archive.Files {
 		if strings.HasPrefix(f.Name, prefix) {
@@ -96,7 +96,7 @@ func (s *Story) Sections(prefix string) [][]byte {
 }
 
 // WritePolicies writes the policy files into a folder.
-func (s *Story) WritePolicies(t testing.TB, folder string) {
+func (s *Scenario) WritePolicies(t testing.TB, folder string) {
 	t.Helper()
 	for _, f := range s.archive.Files {
 		if ext := filepath.Ext(f.Name); ext != ".yaml" && ext != ".json" && ext != ".rego" {
@@ -108,9 +108,9 @@ func (s *Story) WritePolicies(t testing.TB, folder string) {
 	}
 }
 
-// Compare compares a section with what came of the story. If isUpdated is set, it writes that into the
+// Compare compares a section with what came of the scenario. If isUpdated is set, it writes that into the
 // file instead.
-func (s *Story) Compare(t testing.TB, name string, got []byte, isUpdated bool) {
+func (s *Scenario) Compare(t testing.TB, name string, got []byte, isUpdated bool) {
 	t.Helper()
 	i := s.index(name)
 	if !isUpdated {
@@ -129,14 +129,14 @@ func (s *Story) Compare(t testing.TB, name string, got []byte, isUpdated bool) {
 	}
 }
 
-// Shows reports whether a section of the story has the lines, which documentation quotes.
-func (s *Story) Shows(lines string) bool {
+// Shows reports whether a section of the scenario has the lines, which documentation quotes.
+func (s *Scenario) Shows(lines string) bool {
 	return slices.ContainsFunc(s.archive.Files, func(f txtar.File) bool {
 		return strings.Contains("\n"+string(f.Data), "\n"+lines)
 	})
 }
 
-// Wire returns a message of a story as it is on the wire: lines of the head end in CRLF, and the body
+// Wire returns a message of a scenario as it is on the wire: lines of the head end in CRLF, and the body
 // is without the last line end.
 func Wire(paper []byte) []byte {
 	head, body, _ := bytes.Cut(paper, []byte("\n\n"))
@@ -160,7 +160,7 @@ var volatile = regexp.MustCompile(`(?m)(^Date: ).*$|("uid":")[0-9a-f-]{36}` +
 	`|(made-)[bcdfghjklmnpqrstvwxz2456789]{5}` +
 	`|(-gateway-)[0-9a-f]{8}`)
 
-// Paper returns messages as stories show them: without CR, each ending in a line end, and with stars
+// Paper returns messages as scenarios show them: without CR, each ending in a line end, and with stars
 // for what is volatile.
 func Paper(wire []byte) []byte {
 	wire = []byte(testutil.WithoutMadeIDs(string(wire)))

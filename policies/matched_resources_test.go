@@ -57,13 +57,13 @@ func TestMatchBlocksReach(t *testing.T) {
 			if set == nil {
 				t.Fatal(found)
 			}
-			reach := set.Reach()
+			matched := set.MatchedResources()
 			var resources []string
-			for _, one := range reach.Resources {
+			for _, one := range matched.Resources {
 				resources = append(resources, one.String())
 			}
-			got := fmt.Sprintf("%s | %s | %s", strings.Join(resources, " "), strings.Join(reach.Core, " "),
-				strings.Join(reach.Dotted, " "))
+			got := fmt.Sprintf("%s | %s | %s", strings.Join(resources, " "), strings.Join(matched.Core, " "),
+				strings.Join(matched.Dotted, " "))
 			if got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}

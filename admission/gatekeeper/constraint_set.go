@@ -1,7 +1,7 @@
 // Package gatekeeper runs Gatekeeper's ConstraintTemplates and constraints.
 //
 // A [Template] is compiled once for all of its constraints. The constraints of a policy set are one
-// [System], which answers as Gatekeeper's validating webhook does: what constraints find is ordered by
+// [ConstraintSet], which answers as Gatekeeper's validating webhook does: what constraints find is ordered by
 // their actions and by its text, and joined to one message.
 //
 // # Where we differ from Gatekeeper
@@ -29,17 +29,17 @@ import (
 // Webhook is the name of Gatekeeper's webhook that asks the constraints.
 const Webhook = "validation.gatekeeper.sh"
 
-// A System has all constraints of a policy set. It is immutable and safe for concurrent use.
-type System struct {
+// A ConstraintSet has all constraints of a policy set. It is immutable and safe for concurrent use.
+type ConstraintSet struct {
 	rules     []admission.Rule
 	selection *admission.Selection[*Constraint]
 	excluded  []match.Wildcard
 	inventory *Inventory
 }
 
-// NewSystem makes a system of constraints. Objects in the namespaces excluded are not looked at.
-func NewSystem(constraints []*Constraint, excluded []match.Wildcard, inventory *Inventory) *System {
-	s := &System{selection: admission.NewSelection(constraints), excluded: excluded, inventory: inventory}
+// NewConstraintSet makes a set of constraints. Objects in the namespaces excluded are not looked at.
+func NewConstraintSet(constraints []*Constraint, excluded []match.Wildcard, inventory *Inventory) *ConstraintSet {
+	s := &ConstraintSet{selection: admission.NewSelection(constraints), excluded: excluded, inventory: inventory}
 	for _, c := range constraints {
 		needsOld := c.NeedsOld()
 		for _, r := range c.rules {
@@ -51,35 +51,35 @@ func NewSystem(constraints []*Constraint, excluded []match.Wildcard, inventory *
 }
 
 // Name implements admission.Policy.
-func (s *System) Name() string { return Webhook }
+func (s *ConstraintSet) Name() string { return Webhook }
 
 // Rules implements admission.Policy.
-func (s *System) Rules() []admission.Rule { return s.rules }
+func (s *ConstraintSet) Rules() []admission.Rule { return s.rules }
 
 // FailurePolicy implements admission.Policy.
-func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail }
+func (s *ConstraintSet) FailurePolicy() admission.FailurePolicy { return admission.Fail }
 
 // References implements admission.Referrer.
-func (s *System) References() admission.References { return s.selection.References() }
+func (s *ConstraintSet) References() admission.References { return s.selection.References() }
 
 // NeedsOld implements admission.Policy. The rules say it for each resource.
-func (s *System) NeedsOld() bool { return false }
+func (s *ConstraintSet) NeedsOld() bool { return false }
 
 // Excludes implements admission.Narrower: it does if all constraints do.
-func (s *System) Excludes(i *resource.Info, o admission.Operation) bool {
+func (s *ConstraintSet) Excludes(i *resource.Info, o admission.Operation) bool {
 	return !reviews(i) || match.Holds(s.excluded, i) || s.selection.Excludes(i, o)
 }
 
 // CanPrefilter implements admission.Prefilter.
-func (s *System) CanPrefilter() bool { return s.selection.CanPrefilter() }
+func (s *ConstraintSet) CanPrefilter() bool { return s.selection.CanPrefilter() }
 
 // IsFilteredOut implements admission.Prefilter.
-func (s *System) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
+func (s *ConstraintSet) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
 	return s.selection.IsFilteredOut(ctx, a)
 }
 
 // ReadsOld implements admission.OldReader: constraints about other namespaces read nothing for the ones that are here.
-func (s *System) ReadsOld(i *resource.Info, o admission.Operation) bool {
+func (s *ConstraintSet) ReadsOld(i *resource.Info, o admission.Operation) bool {
 	return s.selection.ReadsOld(i, o)
 }
 
@@ -91,7 +91,7 @@ type result struct {
 }
 
 // Applicabilities implements admission.Explainer. It names the constraints.
-func (s *System) Applicabilities(a *admission.Attributes) []resource.Applicability {
+func (s *ConstraintSet) Applicabilities(a *admission.Attributes) []resource.Applicability {
 	all := s.selection.Applicabilities(a)
 	for i, o := range all {
 		switch {
@@ -105,7 +105,7 @@ func (s *System) Applicabilities(a *admission.Attributes) []resource.Applicabili
 }
 
 // Reasons implements admission.Reasoner. It names the constraints.
-func (s *System) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
+func (s *ConstraintSet) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
 	objects := match.Objects(nil, a)
 	switch {
 	case !reviews(a.Info):
@@ -121,7 +121,7 @@ func notReviewed(i *resource.Info) string {
 }
 
 // Validate implements admission.Validator.
-func (s *System) Validate(ctx context.Context, a *admission.Attributes, r *admission.Report) error {
+func (s *ConstraintSet) Validate(ctx context.Context, a *admission.Attributes, r *admission.Report) error {
 	if !reviews(a.Info) {
 		return nil
 	}
@@ -161,10 +161,10 @@ func (c *Constraint) findBy(ctx context.Context, q *request,
 		return nil, false, nil
 	}
 	found, err = c.find(ctx, q)
-	if err != nil && s.IsTried {
+	if err != nil && s.IsDryRun {
 		return []violation{{message: err.Error(), failed: true}}, true, nil
 	}
-	return found, s.IsTried, err
+	return found, s.IsDryRun, err
 }
 
 // find returns what is wrong by a constraint. What keeps it from a decision is wrong too, but for an

@@ -15,23 +15,23 @@ import (
 	"github.com/admission-gateway/gateway/policies/natives"
 )
 
-// Reach returns the resources at Kubernetes' paths that the match blocks of policies and limits
+// MatchedResources returns the resources at Kubernetes' paths that the match blocks of policies and limits
 // name. No file has to define them: the policies apply to a plain API that serves their paths, too.
-func (s *Set) Reach() resource.NamedResources { return s.reach }
+func (s *Set) MatchedResources() resource.NamedResources { return s.matched }
 
-// reach collects the resources that match blocks name.
-type reach struct {
+// matchedResources collects the resources that match blocks name.
+type matchedResources struct {
 	named  map[schema.GroupResource]bool
 	core   map[string]bool
 	dotted map[string]bool
 }
 
-func newReach() *reach {
-	return &reach{named: map[schema.GroupResource]bool{}, core: map[string]bool{}, dotted: map[string]bool{}}
+func newMatchedResources() *matchedResources {
+	return &matchedResources{named: map[schema.GroupResource]bool{}, core: map[string]bool{}, dotted: map[string]bool{}}
 }
 
 // add notes a resource, or a subresource, by the names in a match block.
-func (r *reach) add(group, name string) {
+func (r *matchedResources) add(group, name string) {
 	name, _, _ = strings.Cut(name, "/")
 	switch {
 	case name == "":
@@ -48,7 +48,7 @@ func (r *reach) add(group, name string) {
 
 // addToAll notes a resource of all groups: of Kubernetes' own, and of those whose names have a dot. Paths of other
 // groups are a plain API's own.
-func (r *reach) addToAll(name string) {
+func (r *matchedResources) addToAll(name string) {
 	r.dotted[name] = true
 	for _, group := range natives.UndottedGroups() {
 		r.named[schema.GroupResource{Group: group, Resource: name}] = true
@@ -60,7 +60,7 @@ func (r *reach) addToAll(name string) {
 	}
 }
 
-func (r *reach) rules(rules []admission.Rule) {
+func (r *matchedResources) rules(rules []admission.Rule) {
 	for _, one := range rules {
 		r.add(one.Group, one.Resource)
 	}
@@ -68,7 +68,7 @@ func (r *reach) rules(rules []admission.Rule) {
 
 // limit notes the resources that a limit names. One that names neither groups nor resources counts
 // every request as it is, and asks for none to be read.
-func (r *reach) limit(l *ratelimit.Rule) {
+func (r *matchedResources) limit(l *ratelimit.Rule) {
 	groups, resources := l.APIGroups, l.Resources
 	if len(groups)+len(resources) == 0 {
 		return
@@ -81,7 +81,7 @@ func (r *reach) limit(l *ratelimit.Rule) {
 }
 
 // result returns what was noted.
-func (r *reach) result() resource.NamedResources {
+func (r *matchedResources) result() resource.NamedResources {
 	return resource.NamedResources{
 		Resources: slices.SortedFunc(maps.Keys(r.named), func(a, b schema.GroupResource) int {
 			return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))

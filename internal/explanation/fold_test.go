@@ -1,24 +1,24 @@
-package story_test
+package explanation_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/internal/explanation"
 )
 
-// TestFragment: a story begins with the answer and why; steps in a row that changed nothing are folded.
+// TestFragment: an explanation begins with the answer and why; steps in a row that changed nothing are folded.
 func TestFragment(t *testing.T) {
-	s := story.Story{
-		Request: story.Request{Method: "POST", Path: "/a"},
-		Steps: []story.Step{
-			{Name: "Limits"}, {Name: "Body"}, {Name: "Defaults", Edits: []story.Edit{{Path: "a", New: "1"}}},
+	s := explanation.Explanation{
+		Request: explanation.Request{Method: "POST", Path: "/a"},
+		Steps: []explanation.Step{
+			{Name: "Limits"}, {Name: "Body"}, {Name: "Defaults", Edits: []explanation.Edit{{Path: "a", New: "1"}}},
 			{Name: "Schema"},
-			{Name: "Policies", Policies: []story.Policy{{Name: "p", Verdict: "Deny"}}, Refusal: "a <b>"},
+			{Name: "Policies", Policies: []explanation.Policy{{Name: "p", Verdict: "Deny"}}, Refusal: "a <b>"},
 		},
-		Answer: story.Answer{Decision: story.Refused, Code: 422},
+		Answer: explanation.Response{Decision: explanation.Refused, Code: 422},
 	}
-	page, err := story.Fragment(&s)
+	page, err := explanation.Fragment(&s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,8 @@ func TestFragment(t *testing.T) {
 		at += 1 + i
 	}
 	s.Answer.Status = []byte(`{"message":"the message"}`)
-	for want, decision := range map[string]story.Decision{"the message": story.Refused, "": story.Admitted} {
+	for want, decision := range map[string]explanation.Decision{"the message": explanation.Refused,
+		"": explanation.Admitted} {
 		if s.Answer.Decision = decision; s.Reason() != want {
 			t.Errorf("%s because of %q, want %q", decision, s.Reason(), want)
 		}

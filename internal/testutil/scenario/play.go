@@ -1,4 +1,4 @@
-package story
+package scenario
 
 import (
 	"bufio"
@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Play sends the requests of the story, and returns the answers as they came.
-func (s *Story) Play(t testing.TB, dial func(testing.TB) net.Conn) []byte {
+// Play sends the requests of the scenario, and returns the answers as they came.
+func (s *Scenario) Play(t testing.TB, dial func(testing.TB) net.Conn) []byte {
 	t.Helper()
 	var answers []byte
 	for _, request := range s.Sections("request.") {
@@ -55,13 +55,13 @@ func endLine(message []byte) []byte {
 	return message
 }
 
-// A Backend answers requests in turn with the messages of a story, and keeps what it received.
+// A Backend answers requests in turn with the messages of a scenario, and keeps what it received.
 type Backend struct {
 	Address string
-	// Version answers GET /version, which is no part of the story then. Empty leaves it to the story.
+	// Version answers GET /version, which is no part of the scenario then. Empty leaves it to the scenario.
 	Version string
 	// Discovery answers GET /apis, the discovery document of all groups but the core one, which is
-	// no part of the story either. Without one the backend has no discovery.
+	// no part of the scenario either. Without one the backend has no discovery.
 	Discovery []byte
 
 	mu     sync.Mutex
@@ -110,7 +110,7 @@ func (b *Backend) serve(c net.Conn) {
 	}
 }
 
-// endOfScript answers the requests that the story does not expect.
+// endOfScript answers the requests that the scenario does not expect.
 const endOfScript = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 17\r\n\r\nend of the script"
 
 // take notes a request and returns the answer to it.

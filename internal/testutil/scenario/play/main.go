@@ -1,5 +1,5 @@
-// Play sends the requests of a story to a server, and prints the answers: the head of each as it came,
-// with the line ends of the story, and its body whole. The tests of e2e/, a module that shares no
+// Play sends the requests of a scenario to a server, and prints the answers: the head of each as it came,
+// with the line ends of the scenario, and its body whole. The tests of e2e/, a module that shares no
 // dependencies with this one, run it.
 package main
 
@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/admission-gateway/gateway/internal/testutil/story"
+	"github.com/admission-gateway/gateway/internal/testutil/scenario"
 )
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 // play returns the answers as an archive with a file for each, whose name is the first line of its
 // request.
 func play(address, file, name string) ([]byte, error) {
-	s, err := story.Open(file)
+	s, err := scenario.Open(file)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func play(address, file, name string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		answer, body, err := story.Ask(c, story.Wire(bytes.ReplaceAll(request, []byte("NAME"), []byte(name))))
+		answer, body, err := scenario.Ask(c, scenario.Wire(bytes.ReplaceAll(request, []byte("NAME"), []byte(name))))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", line, err)
 		}

@@ -23,17 +23,17 @@ import (
 // Webhook is the name of Gatekeeper's webhook of mutators.
 const Webhook = "mutation.gatekeeper.sh"
 
-// A System has all mutators of a policy set. It is immutable and safe for concurrent use.
-type System struct {
+// A MutatorSet has all mutators of a policy set. It is immutable and safe for concurrent use.
+type MutatorSet struct {
 	count     int // of mutators
 	excluded  []match.Wildcard
 	rules     []admission.Rule
 	selection *admission.Selection[*Mutator]
 }
 
-// NewSystem makes a system of mutators. Objects in the namespaces excluded are left alone.
-func NewSystem(mutators []*Mutator, excluded []match.Wildcard) *System {
-	s := &System{count: len(mutators), excluded: excluded, selection: admission.NewSelection(mutators)}
+// NewMutatorSet makes a set of mutators. Objects in the namespaces excluded are left alone.
+func NewMutatorSet(mutators []*Mutator, excluded []match.Wildcard) *MutatorSet {
+	s := &MutatorSet{count: len(mutators), excluded: excluded, selection: admission.NewSelection(mutators)}
 	for _, m := range mutators {
 		s.rules = append(s.rules, m.rules...)
 	}
@@ -57,35 +57,35 @@ func Conflicts(mutators []*Mutator) map[*Mutator]string {
 }
 
 // Name implements admission.Policy.
-func (s *System) Name() string { return Webhook }
+func (s *MutatorSet) Name() string { return Webhook }
 
 // Rules implements admission.Policy.
-func (s *System) Rules() []admission.Rule { return s.rules }
+func (s *MutatorSet) Rules() []admission.Rule { return s.rules }
 
 // FailurePolicy implements admission.Policy.
-func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail }
+func (s *MutatorSet) FailurePolicy() admission.FailurePolicy { return admission.Fail }
 
 // References implements admission.Referrer.
-func (s *System) References() admission.References { return s.selection.References() }
+func (s *MutatorSet) References() admission.References { return s.selection.References() }
 
 // NeedsOld implements admission.Policy.
-func (s *System) NeedsOld() bool { return false }
+func (s *MutatorSet) NeedsOld() bool { return false }
 
 // Excludes implements admission.Narrower: it does if all mutators do. Gatekeeper's webhook sees no subresources.
-func (s *System) Excludes(i *resource.Info, o admission.Operation) bool {
+func (s *MutatorSet) Excludes(i *resource.Info, o admission.Operation) bool {
 	return i.Subresource != "" || match.Holds(s.excluded, i) || s.selection.Excludes(i, o)
 }
 
 // CanPrefilter implements admission.Prefilter.
-func (s *System) CanPrefilter() bool { return s.selection.CanPrefilter() }
+func (s *MutatorSet) CanPrefilter() bool { return s.selection.CanPrefilter() }
 
 // IsFilteredOut implements admission.Prefilter.
-func (s *System) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
+func (s *MutatorSet) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
 	return s.selection.IsFilteredOut(ctx, a)
 }
 
 // Applicabilities implements admission.Explainer. It names the mutators.
-func (s *System) Applicabilities(a *admission.Attributes) []resource.Applicability {
+func (s *MutatorSet) Applicabilities(a *admission.Attributes) []resource.Applicability {
 	all := s.selection.Applicabilities(a)
 	for i, o := range all {
 		switch {
@@ -101,7 +101,7 @@ func (s *System) Applicabilities(a *admission.Attributes) []resource.Applicabili
 }
 
 // Reasons implements admission.Reasoner. It names the mutators.
-func (s *System) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
+func (s *MutatorSet) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
 	because := s.leaves(a)
 	if a.Info.Subresource != "" {
 		because = notReviewed(a.Info)
@@ -113,7 +113,7 @@ func (s *System) Reasons(ctx context.Context, a *admission.Attributes) []admissi
 }
 
 // leaves says why Gatekeeper leaves the object of a request alone, whatever its mutators are; empty if it does not.
-func (s *System) leaves(a *admission.Attributes) string {
+func (s *MutatorSet) leaves(a *admission.Attributes) string {
 	if a.Object == nil {
 		return noObject
 	}
@@ -133,10 +133,10 @@ func notReviewed(i *resource.Info) string {
 }
 
 // Stage implements admission.Mutator.
-func (s *System) Stage() admission.Stage { return admission.StageEngines }
+func (s *MutatorSet) Stage() admission.Stage { return admission.StageEngines }
 
 // Plan implements admission.Mutator.
-func (s *System) Plan(_ context.Context, a *admission.Attributes, to []admission.Run,
+func (s *MutatorSet) Plan(_ context.Context, a *admission.Attributes, to []admission.Run,
 	_ *admission.Report) ([]admission.Run, error) {
 	if a.Info.Subresource != "" || s.leaves(a) != "" {
 		return to, nil

@@ -34,8 +34,8 @@ func (t *scriptedTerms) Stand(context.Context, *Attributes) Standing {
 	}
 	return t.stands
 }
-func (t *scriptedTerms) NeedsOld() bool   { return t.old }
-func (t *scriptedTerms) Tried(would bool) { t.tried = append(t.tried, would) }
+func (t *scriptedTerms) NeedsOld() bool          { return t.old }
+func (t *scriptedTerms) ReportDryRun(would bool) { t.tried = append(t.tried, would) }
 func (t *scriptedTerms) Applicability(_ *Attributes, o resource.Applicability) resource.Applicability {
 	return o.Also("by its terms")
 }
@@ -45,10 +45,10 @@ type verdicts []Verdict
 
 func (v *verdicts) Decided(_ int, _, _ string, one Verdict, _ int64) { *v = append(*v, one) }
 
-// TestTrials: a policy that is tried refuses nothing, whatever its verdict, and one with an
+// TestDryRuns: a policy that is tried refuses nothing, whatever its verdict, and one with an
 // exception is not evaluated. Terms that fail hold nothing back.
-func TestTrials(t *testing.T) {
-	tried, excepted := Standing{IsTried: true}, Standing{Exception: "e", Reason: "legacy"}
+func TestDryRuns(t *testing.T) {
+	tried, excepted := Standing{IsDryRun: true}, Standing{Exception: "e", Reason: "legacy"}
 	deny := func(a *Attributes, r *Report) error {
 		d := status.Denial{Policy: "p", Cause: metav1.StatusCause{Message: "too many"}}
 		d.Begin(status.DeniedByPolicy("p"))
@@ -124,8 +124,8 @@ func TestTrials(t *testing.T) {
 				t.Fatalf("%d verdicts: %v", len(seen), seen)
 			}
 			got.verdict = seen[0]
-			r.Settle()
-			r.Settle() // which reports it no second time
+			r.ReportDryRuns()
+			r.ReportDryRuns() // which reports it no second time
 			if got.tried = p.tried; !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got\n%+v\nwant\n%+v", got, c.want)
 			}
@@ -136,8 +136,8 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// TestTriedMutators: what a mutator does that is tried is undone, once, and nothing runs again for it.
-func TestTriedMutators(t *testing.T) {
+// TestDryRunMutators: what a mutator does that is tried is undone, once, and nothing runs again for it.
+func TestDryRunMutators(t *testing.T) {
 	ran := 0
 	change := func(a *Attributes, _ *Report) error {
 		ran++
@@ -157,14 +157,14 @@ func TestTriedMutators(t *testing.T) {
 	}{
 		{"enforced", `{"changed":"yes","defaults":"set"}`, Standing{}, StagePolicies, change, 2,
 			verdicts{Changed, Changed}, nil, nil},
-		{"tried", `{}`, Standing{IsTried: true}, StagePolicies, change, 1, verdicts{WouldMutate},
+		{"tried", `{}`, Standing{IsDryRun: true}, StagePolicies, change, 1, verdicts{WouldMutate},
 			[]string{"policy 'p': the object will be changed once it is enforced"}, []bool{true}},
-		{"tried defaults", `{}`, Standing{IsTried: true}, StageDefaults, change, 1, verdicts{WouldMutate},
+		{"tried defaults", `{}`, Standing{IsDryRun: true}, StageDefaults, change, 1, verdicts{WouldMutate},
 			[]string{"policy 'p': the object will be changed once it is enforced"}, []bool{true}},
-		{"tried, and fails", `{}`, Standing{IsTried: true}, StageEngines,
+		{"tried, and fails", `{}`, Standing{IsDryRun: true}, StageEngines,
 			func(*Attributes, *Report) error { ran++; return errors.New("lost") }, 1, verdicts{Errored},
 			[]string{"policy 'p': lost" + OnceEnforced}, []bool{false}},
-		{"tried, and panics", `{}`, Standing{IsTried: true}, StageEngines,
+		{"tried, and panics", `{}`, Standing{IsDryRun: true}, StageEngines,
 			func(*Attributes, *Report) error { ran++; panic("x") }, 1, verdicts{Errored},
 			[]string{"policy 'p': the policy failed with an internal error" + OnceEnforced}, []bool{false}},
 		{"excepted", `{}`, Standing{Exception: "e"}, StagePolicies, change, 0, verdicts{NotAsked}, nil, nil},
@@ -181,7 +181,7 @@ func TestTriedMutators(t *testing.T) {
 			if err := NewChain([]Mutator{p}, nil).Mutate(context.Background(), a, &r); err != nil {
 				t.Fatal(err)
 			}
-			r.Settle()
+			r.ReportDryRuns()
 			if a.Object != object {
 				t.Error("the object is another one")
 			}

@@ -1,4 +1,4 @@
-package story
+package explanation
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/paint"
 )
 
-// A Form is how a story is written.
+// A Form is how an explanation is written.
 type Form string
 
 // The forms.
@@ -22,8 +22,8 @@ const (
 	HTML Form = "html"
 )
 
-// Write returns a story in a form, with its media type.
-func Write(s *Story, in Form) (contentType string, body []byte) {
+// Write returns an explanation in a form, with its media type.
+func Write(s *Explanation, in Form) (contentType string, body []byte) {
 	var b bytes.Buffer
 	switch in {
 	case HTML:
@@ -39,16 +39,16 @@ func Write(s *Story, in Form) (contentType string, body []byte) {
 	return "application/json", b.Bytes()
 }
 
-// WriteJSON writes a story as JSON.
-func WriteJSON(w io.Writer, s *Story) {
+// WriteJSON writes an explanation as JSON.
+func WriteJSON(w io.Writer, s *Explanation) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	_ = e.Encode(s) // of texts, numbers and what was JSON before
 }
 
-// WriteText writes a story for people to read, on a terminal in colours.
-func WriteText(w io.Writer, s *Story, coloured bool) {
+// WriteText writes an explanation for people to read, on a terminal in colours.
+func WriteText(w io.Writer, s *Explanation, coloured bool) {
 	t := &texter{w: w, coloured: coloured}
 	t.request(s)
 	for i := range s.Steps {
@@ -115,7 +115,7 @@ func printable(s string) string {
 	return b.String()
 }
 
-func (t *texter) request(s *Story) {
+func (t *texter) request(s *Explanation) {
 	r := &s.Request
 	by := ""
 	if r.User != "" {
@@ -357,7 +357,7 @@ func (l *Limit) String() string {
 	return "does not count the request: " + l.Because
 }
 
-func (t *texter) answer(s *Story) {
+func (t *texter) answer(s *Explanation) {
 	a := &s.Answer
 	colour, text := paint.Green, string(a.Decision)
 	if a.Decision == Refused {

@@ -2,24 +2,24 @@ package outcome
 
 import "slices"
 
-// facts has for each path what is known of the value beside its schema.
-type facts map[string]fact
+// assumptions has for each path what is known of the value beside its schema.
+type assumptions map[string]assumption
 
-// fact says more of one value than the schema.
-type fact struct {
+// assumption says more of one value than the schema.
+type assumption struct {
 	set, unset bool
 	min, max   *float64
 	enum       []string
 }
 
-func (f facts) isSet(path string) bool { return path != "" && f[path].set }
+func (f assumptions) isSet(path string) bool { return path != "" && f[path].set }
 
-// with returns the facts and one more.
-func (f facts) with(path string, add func(*fact)) facts {
+// with returns the assumptions and one more.
+func (f assumptions) with(path string, add func(*assumption)) assumptions {
 	if path == "" {
 		return f
 	}
-	all := make(facts, len(f)+1)
+	all := make(assumptions, len(f)+1)
 	for k, one := range f {
 		all[k] = one
 	}
@@ -30,7 +30,7 @@ func (f facts) with(path string, add func(*fact)) facts {
 }
 
 // narrow returns the shape within what is known.
-func (f fact) narrow(s *Shape) *Shape {
+func (f assumption) narrow(s *Shape) *Shape {
 	if f.min == nil && f.max == nil && f.enum == nil {
 		return s
 	}

@@ -1,4 +1,4 @@
-package story
+package explanation
 
 import (
 	"cmp"
@@ -10,18 +10,18 @@ import (
 	"github.com/admission-gateway/gateway/internal/pages"
 )
 
-// WriteHTML writes a story as a page of its own. It has no scripts, and asks nothing of any server.
-func WriteHTML(w io.Writer, s *Story) error { return pages.Explanation.Write(w, s) }
+// WriteHTML writes an explanation as a page of its own. It has no scripts, and asks nothing of any server.
+func WriteHTML(w io.Writer, s *Explanation) error { return pages.Explanation.Write(w, s) }
 
-// Fragment returns a story as the part of a page that has the style of stories.
-func Fragment(s *Story) (string, error) {
+// Fragment returns an explanation as the part of a page that has the style of explanations.
+func Fragment(s *Explanation) (string, error) {
 	var b strings.Builder
 	err := pages.Explanation.WritePart(&b, "story", s)
 	return b.String(), err
 }
 
 // Reason says why the request is refused; empty if it is not.
-func (s *Story) Reason() string {
+func (s *Explanation) Reason() string {
 	if s.Answer.Decision != Refused {
 		return ""
 	}
@@ -48,7 +48,7 @@ type numberedStep struct {
 }
 
 // Stretches are the steps in their order.
-func (s *Story) Stretches() (all []stretch) {
+func (s *Explanation) Stretches() (all []stretch) {
 	for i := 0; i < len(s.Steps); {
 		from := i
 		var one stretch

@@ -9,15 +9,15 @@ import (
 
 // stand returns how a policy of the chain stands to the request, and whether it is to be asked.
 func (r *Report) stand(ctx context.Context, a *Attributes, p Policy, t Terms) (tried, asked bool) {
-	if m, is := p.(matching); is && !isAbout(ctx, m, a) {
+	if m, is := p.(requestMatcher); is && !isAbout(ctx, m, a) {
 		return false, false
 	}
 	s := r.Stand(ctx, a, p.Name(), t)
-	return s.IsTried, !s.IsExcepted()
+	return s.IsDryRun, !s.IsExcepted()
 }
 
 // isAbout is true for a policy that panics: it is asked then, and fails.
-func isAbout(ctx context.Context, m matching, a *Attributes) (is bool) {
+func isAbout(ctx context.Context, m requestMatcher, a *Attributes) (is bool) {
 	defer func() {
 		if recover() != nil {
 			is = true
@@ -39,67 +39,67 @@ func (r *Report) Stand(ctx context.Context, a *Attributes, policy string, t Term
 		switch {
 		case s.IsExcepted():
 			r.NoteException(policy, s.Exception, s.Reason)
-		case s.IsTried:
-			r.try(t)
+		case s.IsDryRun:
+			r.dryRun(t)
 		}
 	}()
 	return t.Stand(ctx, a)
 }
 
-// try returns the trial of a policy. Several parts of a request are one trial.
-func (r *Report) try(t Terms) *trial {
-	for i := range r.trials.all {
-		if r.trials.all[i].terms == t {
-			return &r.trials.all[i]
+// dryRun returns the dry run of a policy. Several parts of a request are one dry run.
+func (r *Report) dryRun(t Terms) *dryRun {
+	for i := range r.dryRuns.all {
+		if r.dryRuns.all[i].terms == t {
+			return &r.dryRuns.all[i]
 		}
 	}
-	r.trials.all = append(r.trials.all, trial{terms: t})
-	return &r.trials.all[len(r.trials.all)-1]
+	r.dryRuns.all = append(r.dryRuns.all, dryRun{terms: t})
+	return &r.dryRuns.all[len(r.dryRuns.all)-1]
 }
 
-// OnceEnforced ends the warnings of policies that are only tried.
+// OnceEnforced ends the warnings of policies in a dry run.
 const OnceEnforced = ": this request will be refused once it is enforced"
 
 // Try warns of the denials of a policy, were it enforced.
 func (r *Report) Try(t Terms, d status.Denial) {
 	r.Warn(d.Warning() + OnceEnforced)
-	r.NoteTrial(t, &TriedFailure{d.Cause.Message, d.Policy, d.Binding, d.Failed})
+	r.NoteDryRun(t, &DryRunFailure{d.Cause.Message, d.Policy, d.Binding, d.Failed})
 }
 
-// NoteTrial notes that a policy was tried and, unless it is nil, a failure that it would have refused.
-func (r *Report) NoteTrial(t Terms, f *TriedFailure) {
-	trial := r.try(t)
+// NoteDryRun notes the dry run of a policy and, unless it is nil, a failure that it would have refused.
+func (r *Report) NoteDryRun(t Terms, f *DryRunFailure) {
+	run := r.dryRun(t)
 	if f == nil {
 		return
 	}
-	trial.would = trial.would || !f.Failed
-	if !slices.Contains(r.trials.failures, *f) {
-		r.trials.failures = append(r.trials.failures, *f)
+	run.would = run.would || !f.Failed
+	if !slices.Contains(r.dryRuns.failures, *f) {
+		r.dryRuns.failures = append(r.dryRuns.failures, *f)
 	}
 }
 
 // TryChange warns of the changes of a policy, were it enforced.
 func (r *Report) TryChange(t Terms, policy string) {
-	r.try(t).would = true
+	r.dryRun(t).would = true
 	r.Warn(status.PolicyWarns(policy, "the object will be changed once it is enforced"))
 }
 
 // A Mark is how much there was in a report.
-type Mark struct{ denials, tried int }
+type Mark struct{ denials, failures int }
 
 // Mark returns how much there is, for Soften.
-func (r *Report) Mark() Mark { return Mark{len(r.denials), len(r.trials.failures)} }
+func (r *Report) Mark() Mark { return Mark{len(r.denials), len(r.dryRuns.failures)} }
 
 // Grew reports whether there are more denials than there were.
 func (r *Report) Grew(since Mark) bool { return len(r.denials) > since.denials }
 
 // refuses reports whether the policy would have refused the request, and did not only fail.
-func (f TriedFailure) refuses() bool { return !f.Failed }
+func (f DryRunFailure) refuses() bool { return !f.Failed }
 
 // Soften makes warnings of the denials since the mark, whose policy is only tried.
 func (r *Report) Soften(t Terms, since Mark) {
-	trial := r.try(t)
-	trial.would = trial.would || slices.ContainsFunc(r.trials.failures[since.tried:], TriedFailure.refuses)
+	run := r.dryRun(t)
+	run.would = run.would || slices.ContainsFunc(r.dryRuns.failures[since.failures:], DryRunFailure.refuses)
 	for _, d := range r.denials[since.denials:] {
 		r.Try(t, d)
 	}
@@ -110,22 +110,22 @@ func (r *Report) Soften(t Terms, since Mark) {
 // NoteException notes that a policy was not asked because of an exception.
 func (r *Report) NoteException(policy, exception, reason string) {
 	e := Excepted{policy, exception, reason}
-	if !slices.Contains(r.trials.excepted, e) {
-		r.trials.excepted = append(r.trials.excepted, e)
+	if !slices.Contains(r.dryRuns.excepted, e) {
+		r.dryRuns.excepted = append(r.dryRuns.excepted, e)
 	}
 }
 
 // Exceptions are the policies that were not asked because of exceptions.
-func (r *Report) Exceptions() []Excepted { return r.trials.excepted }
+func (r *Report) Exceptions() []Excepted { return r.dryRuns.excepted }
 
-// TriedFailures are the reasons for which policies that are only tried would have refused the request.
-func (r *Report) TriedFailures() []TriedFailure { return r.trials.failures }
+// DryRunFailures are the reasons for which policies in a dry run would have refused the request.
+func (r *Report) DryRunFailures() []DryRunFailure { return r.dryRuns.failures }
 
-// Settle reports the results of the tried policies to their terms. Each call reports them once.
-func (r *Report) Settle() {
-	for _, t := range r.trials.all {
-		t.terms.Tried(t.would)
+// ReportDryRuns reports the results of dry runs to the terms of their policies. Each call reports them once.
+func (r *Report) ReportDryRuns() {
+	for _, t := range r.dryRuns.all {
+		t.terms.ReportDryRun(t.would)
 	}
-	clear(r.trials.all)
-	r.trials.all = r.trials.all[:0]
+	clear(r.dryRuns.all)
+	r.dryRuns.all = r.dryRuns.all[:0]
 }

@@ -1,17 +1,17 @@
-// Package story has the form of an explanation: what became of one request, step by step. It is made
+// Package explanation has the form of an explanation: what became of one request, step by step. It is made
 // by proxy/explaining, sent by the gateway as JSON, and written here as text and as HTML.
-package story
+package explanation
 
 import "encoding/json"
 
-// APIVersion and Kind are the type of a Story.
+// APIVersion and Kind are the type of an Explanation.
 const (
 	APIVersion = "admission-gateway.io/v1alpha1"
 	Kind       = "Explanation"
 )
 
-// A Story says what becomes of a request. Nothing was changed at the backend.
-type Story struct {
+// An Explanation says what becomes of a request. Nothing was changed at the backend.
+type Explanation struct {
 	APIVersion string  `json:"apiVersion"`
 	Kind       string  `json:"kind"`
 	Request    Request `json:"request"`
@@ -26,14 +26,14 @@ type Story struct {
 	Findings []string `json:"findings,omitempty"`
 	// Unknown says what cannot be known.
 	Unknown []string `json:"unknown,omitempty"`
-	Answer  Answer   `json:"answer"`
+	Answer  Response `json:"answer"`
 	// Sent are the requests that the backend would get.
 	Sent []Message `json:"sent,omitempty"`
-	// IsCut says that the story would be too long, and that its end is left out.
+	// IsCut says that the explanation would be too long, and that its end is left out.
 	IsCut bool `json:"isCut,omitempty"`
 }
 
-// A Request is the request of a story, and its user.
+// A Request is the request of an explanation, and its user.
 type Request struct {
 	Method string   `json:"method"`
 	Path   string   `json:"path"`
@@ -111,7 +111,7 @@ func (o Origin) Phrase() string {
 }
 
 // SetOrigins says of each policy and limit where it comes from.
-func (s *Story) SetOrigins(of func(kind, name string) (folder, owner string)) {
+func (s *Explanation) SetOrigins(of func(kind, name string) (folder, owner string)) {
 	set := func(all []Policy) {
 		for i := range all {
 			all[i].Folder, all[i].Owner = of(all[i].Kind, all[i].Name)
@@ -146,17 +146,17 @@ type Expression struct {
 	File  string `json:"file,omitempty"`
 	Line  int    `json:"line,omitempty"`
 	// Variable is the variable that it computes.
-	Variable string `json:"variable,omitempty"`
-	Text     string `json:"text"`
-	Value    string `json:"value,omitempty"`
-	Error    string `json:"error,omitempty"`
-	Parts    []Part `json:"parts,omitempty"`
+	Variable string          `json:"variable,omitempty"`
+	Text     string          `json:"text"`
+	Value    string          `json:"value,omitempty"`
+	Error    string          `json:"error,omitempty"`
+	Parts    []Subexpression `json:"parts,omitempty"`
 	// IsDoubtful says that the values of the parts are not known.
 	IsDoubtful bool `json:"isDoubtful,omitempty"`
 }
 
-// A Part is a part of an expression. Outer parts come first.
-type Part struct {
+// A Subexpression is a part of an expression. Outer parts come first.
+type Subexpression struct {
 	Text   string `json:"text"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
@@ -208,8 +208,8 @@ const (
 	Undecided Decision = "Unknown"
 )
 
-// An Answer says what the client would get.
-type Answer struct {
+// A Response is what the client would get.
+type Response struct {
 	Decision Decision `json:"decision"`
 	// Code is the status code; 0 if the backend decides.
 	Code     int             `json:"code,omitempty"`

@@ -1,4 +1,4 @@
-package story
+package scenario
 
 import (
 	"net"
@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-const ending = `A story.
+const ending = `A scenario.
 -- policy.yaml --
 kind: Nothing
 -- config --
@@ -65,12 +65,12 @@ type recorder struct {
 func (r *recorder) Helper()               {}
 func (r *recorder) Errorf(string, ...any) { r.hasFailed = true }
 
-// TestPlay plays a story before its own backend, writes what came of it, and compares it with that.
+// TestPlay plays a scenario before its own backend, writes what came of it, and compares it with that.
 func TestPlay(t *testing.T) {
 	folder := testutil.WriteFiles(t, map[string]string{"one.txtar": ending})
 	s := ReadAll(t, folder)[0]
 	if name, config := s.Name(), string(s.Section("config")); name != "one" || config != "kubernetes\n" {
-		t.Errorf("the story is %q and its config %q", name, config)
+		t.Errorf("the scenario is %q and its config %q", name, config)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -108,7 +108,7 @@ func TestPlay(t *testing.T) {
 		}
 	}
 	if !again.Shows("HTTP/1.1 201 Created\nDate: *\n") || again.Shows("1.1 201 Created\n") {
-		t.Error("a story shows whole lines of its sections")
+		t.Error("a scenario shows whole lines of its sections")
 	}
 	policies := t.TempDir()
 	again.WritePolicies(t, policies)
