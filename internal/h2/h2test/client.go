@@ -4,7 +4,6 @@ package h2test
 import (
 	"bufio"
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -65,17 +64,6 @@ func (e Event) String() string {
 func Dial(t testing.TB, addr string, settings ...http2.Setting) *Client {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return New(t, nc, settings...)
-}
-
-// DialTLS is Dial by TLS, without a look at the server's certificate.
-func DialTLS(t testing.TB, addr string, settings ...http2.Setting) *Client {
-	t.Helper()
-	//nolint:gosec // a test's server
-	nc, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
