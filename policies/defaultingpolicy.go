@@ -51,9 +51,10 @@ func (d *defaultingPolicies) compile(l *loader) {
 		compiled = compiled.Governed(l.terms.Terms(p.from, p.spec.Spec.Rollout))
 		l.plans.note(p.from, compiled.Programs())
 		l.reads.expressions(p.from, compiled.Programs())
-		reviewPolicy(l.kept, &l.findings, p.from, states, kinds, func(_ []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
-			return compiler.ReviewDefaulting(p.spec, kinds)
-		})
+		reviewPolicy(l.kept, &l.findings, p.from, states, kinds,
+			func(_ []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
+				return compiler.ReviewDefaulting(p.spec, kinds)
+			})
 		suited(&l.findings, p, compiled, kinds)
 		l.suitedWidely(p, compiled, kinds)
 		if !l.mayBeUnused(p.from) {
@@ -102,12 +103,14 @@ func (l *loader) suitedWidely(p loadedDefaulting, compiled *mutate.Defaulting, k
 		}
 		if why != nil {
 			l.By(applicability.UnknownField, p.from, severity,
-				field.NewPath("spec", "defaults").Index(i).Child("field").String(), "%s, in objects of any resource that the files describe and the rules match", why)
+				field.NewPath("spec", "defaults").Index(i).Child("field").String(),
+				"%s, in objects of any resource that the files describe and the rules match", why)
 		}
 	}
 }
 
-// unsuited says what is wrong with a default for objects of a type, which of its fields says so, and the id of the check.
+// unsuited says what is wrong with a default for objects of a type, which of its fields says so, and the id of the
+// check.
 func unsuited(d *mutate.Setting, t *merge.Type, s *kschema.Schema) (rule, what string, err error) {
 	of, err := d.Path.In(t)
 	switch {

@@ -80,7 +80,8 @@ func malformed(p *outcome.Patch) string {
 	return ""
 }
 
-// misplacedPatch says what is wrong with a path, or a value, in objects of a type, and the id of the check that says so.
+// misplacedPatch says what is wrong with a path, or a value, in objects of a type, and the id of the check that says
+// so.
 func misplacedPatch(p *outcome.Patch, typ *merge.Type, s *kschema.Schema) (rule string, err error) {
 	if p.Path == nil || typ == nil {
 		return "", nil

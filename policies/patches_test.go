@@ -33,18 +33,24 @@ func TestIDsOfFields(t *testing.T) {
 	for name, c := range map[string]struct{ policy, want string }{
 		"a patch without an operation": {patch("op: 'ad', path: '/spec/size', value: 1"),
 			"always-fails: spec.mutations[0].jsonPatch.expression"},
-		"the path of a patch":        {patch("op: 'remove', path: '/spec/sise'"), unknown + "spec.mutations[0].jsonPatch.expression"},
-		"the path of an added value": {patch("op: 'add', path: '/spec/sise', value: 1"), unknown + "spec.mutations[0].jsonPatch.expression"},
-		"the value of a patch":       {patch("op: 'add', path: '/spec/size', value: 0"), unfit + "spec.mutations[0].jsonPatch.expression"},
+		"the path of a patch": {patch("op: 'remove', path: '/spec/sise'"),
+			unknown + "spec.mutations[0].jsonPatch.expression"},
+		"the path of an added value": {patch("op: 'add', path: '/spec/sise', value: 1"),
+			unknown + "spec.mutations[0].jsonPatch.expression"},
+		"the value of a patch": {patch("op: 'add', path: '/spec/size', value: 0"),
+			unfit + "spec.mutations[0].jsonPatch.expression"},
 		"an apply configuration": {
 			mutating(`{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{spec: Object.spec{size: 0}}"}}`),
 			unfit + "spec.mutations[0].applyConfiguration.expression"},
-		"the location of an Assign":   {assign("spec.sise", "1"), unknown + "spec.location"},
-		"the value of an Assign":      {assign("spec.size", "0"), unfit + "spec.parameters.assign.value"},
-		"an expression for any kind":  {validating, unknown + "spec.validations[0].expression"},
-		"the field of a default":      {defaulting("d", "  - {field: spec.sise, value: 1}\n"), unknown + "spec.defaults[0].field"},
-		"the value of a default":      {defaulting("d", "  - {field: spec.size, value: 0}\n"), unfit + "spec.defaults[0].value"},
-		"the expression of a default": {defaulting("d", "  - {field: spec.size, valueExpression: \"'a'\"}\n"), unfit + "spec.defaults[0].valueExpression"},
+		"the location of an Assign":  {assign("spec.sise", "1"), unknown + "spec.location"},
+		"the value of an Assign":     {assign("spec.size", "0"), unfit + "spec.parameters.assign.value"},
+		"an expression for any kind": {validating, unknown + "spec.validations[0].expression"},
+		"the field of a default": {defaulting("d", "  - {field: spec.sise, value: 1}\n"),
+			unknown + "spec.defaults[0].field"},
+		"the value of a default": {defaulting("d", "  - {field: spec.size, value: 0}\n"),
+			unfit + "spec.defaults[0].value"},
+		"the expression of a default": {defaulting("d", "  - {field: spec.size, valueExpression: \"'a'\"}\n"),
+			unfit + "spec.defaults[0].valueExpression"},
 		"the field of a default for any kind": {
 			strings.Replace(defaulting("d", "  - {field: spec.sise, value: 1}\n"),
 				"apiGroups: [example.com], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [widgets]",
@@ -52,7 +58,8 @@ func TestIDsOfFields(t *testing.T) {
 			unknown + "spec.defaults[0].field"},
 	} {
 		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": defaultedDefinition, "b.yaml": c.policy})
-		_, found := CompileFor(source.Read([]string{dir}, &source.Progress{}), Gateway{Routes: []Route{{PathPrefix: "/"}}})
+		_, found := CompileFor(source.Read([]string{dir}, &source.Progress{}),
+			Gateway{Routes: []Route{{PathPrefix: "/"}}})
 		var got []string
 		for _, f := range found {
 			if strings.HasSuffix(f.File, "b.yaml") && f.Severity <= Warning {

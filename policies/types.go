@@ -119,8 +119,8 @@ func typeOf(kind string, props *apiextensionsv1.JSONSchemaProps, envelope bool) 
 	return cel.NewObjectType(kind, func() *spec.Schema { return schema.Published(props, envelope) }, envelope)
 }
 
-// reviewPolicy reviews the expressions of a policy. A review that was made before stands as long as the kinds that it asked
-// for are the same.
+// reviewPolicy reviews the expressions of a policy. A review that was made before stands as long as the kinds that it
+// asked for are the same.
 func reviewPolicy(
 	kept *reuse.Store, found *findings, o *manifest.Object, states []string, kinds typecheck.Kinds,
 	make func([]string, typecheck.Kinds) ([]typecheck.Warning, error),

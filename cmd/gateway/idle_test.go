@@ -192,7 +192,8 @@ policies: {paths: [%q]}
 				"</td>") {
 				t.Errorf("the page lacks the place %s", at)
 			}
-			if line := at + ": " + because + `" rule=never-matches`; reason != "Unused" && !strings.Contains(p.log.String(), line) {
+			if line := at + ": " + because + `" rule=never-matches`; reason != "Unused" &&
+				!strings.Contains(p.log.String(), line) {
 				t.Errorf("the log lacks %s", line)
 			}
 		}
