@@ -145,7 +145,7 @@ func TestBareBeforeKubernetes(t *testing.T) {
 	file := write(t, "gateway.yaml", config)
 	plain := write(t, "gateway.yaml", strings.Replace(config, "Kubernetes,", "Plain,", 1))
 	const why = ": spec.envelope: objects that are not of Kubernetes' form must be served by an upstream of the dialect Plain, not by 'shop': " +
-		"set `dialect: Plain` (--dialect Plain) if it is an ordinary API, else add a route that leads '/v2/orders' to one\n"
+		"set `dialect: Plain` (--dialect Plain) if it is an ordinary API, else add a route that leads '/v2/orders' to one [wrong-dialect]\n"
 	for _, c := range []struct {
 		args []string
 		want result
