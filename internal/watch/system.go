@@ -120,10 +120,10 @@ func (s *System) failed(err error) {
 	}
 }
 
-// update watches exactly the directories that there are now.
-func (m *member) update() {
+// update watches exactly the directories that there are now. It reports whether one of them was not watched before.
+func (m *member) update() (isNew bool) {
 	if m.system == nil {
-		return
+		return false
 	}
 	dirs := m.files.Dirs()
 	s := m.system
@@ -139,6 +139,7 @@ func (m *member) update() {
 		}
 		if err == nil && !slices.Contains(active, real) {
 			err = s.notify.Add(real)
+			isNew = isNew || err == nil
 		}
 		switch {
 		case err == nil:
@@ -150,6 +151,7 @@ func (m *member) update() {
 		}
 	}
 	s.drop(m.files, before)
+	return isNew
 }
 
 // drop ends the watch on those directories that no member watches.

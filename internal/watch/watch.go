@@ -36,8 +36,7 @@ func (f *Files) Run(ctx context.Context) {
 	defer w.leave()
 	poll := time.NewTicker(f.Poll)
 	defer poll.Stop()
-	w.update()
-	f.Changed() // what changed between the first reading and the watching
+	w.read() // what changed between the first reading and the watching
 	quiet := time.NewTimer(f.Poll)
 	quiet.Stop()
 	var first time.Time // of the changes that wait to be read
@@ -58,8 +57,22 @@ func (f *Files) Run(ctx context.Context) {
 		case <-poll.C:
 		}
 		first = time.Time{}
-		w.update() // before the reading, so that nothing happens unseen between
-		f.Changed()
-		w.update() // which may have found other directories
+		w.read()
+	}
+}
+
+// maxReadings is how many readings one change leads to: each but the first is for directories that the one before
+// found. If directories come faster, the next poll reads them.
+const maxReadings = 4
+
+// read reads the files, and watches the directories that they are in before it does, so that no change goes unseen. A
+// reading may find other directories, in which files may have changed before they were watched: it reads once more.
+func (m *member) read() {
+	m.update()
+	for range maxReadings {
+		m.files.Changed()
+		if !m.update() {
+			return
+		}
 	}
 }

@@ -218,3 +218,56 @@ func watches(t *testing.T) (n int) {
 	}
 	return n
 }
+
+// TestNewDirectory: a file that changes after the reading that finds its directory, and before the directory is
+// watched, is read without waiting for a poll.
+func TestNewDirectory(t *testing.T) {
+	root := t.TempDir()
+	sub := filepath.Join(root, "sub")
+	name := filepath.Join(sub, "file")
+	read := make(chan string, 10)
+	isFound := false
+	files := Files{
+		Of: "the files", Log: slog.New(slog.DiscardHandler), Poll: time.Hour, Quiet: time.Millisecond,
+		Patience: time.Second,
+		Dirs: func() []string {
+			if isFound {
+				return []string{root, sub}
+			}
+			return []string{root}
+		},
+		Changed: func() {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return
+			}
+			read <- string(text)
+			if !isFound {
+				isFound = true
+				if err := os.WriteFile(name, []byte("second"), 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	}
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte("first"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); files.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	for _, want := range []string{"first", "second"} {
+		select {
+		case got := <-read:
+			if got != want {
+				t.Fatalf("read %q, want %q", got, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("the %s text is not read", want)
+		}
+	}
+}
