@@ -92,23 +92,23 @@ func (o *Outline) inside(number uint32, d *Document, e *entry) uint32 {
 var errOutline = errors.New("the text has to be read as a whole")
 
 // choose begins the container of the latest entry t at i if it is in the outline, and else passes
-// over it. It reports whether it began. Without an outline the container is too deep.
+// over it. It returns where the scanner goes on. Without an outline the container is too deep.
 //
 // While a container is open, its entry's next is the number of its step. Each container within it
 // comes here, because depth, which counts the open ones down, is never more than 0.
-func (s *scanner) choose(i int, t *entry) (_ int, isOpen bool) {
+func (s *scanner) choose(i int, t *entry) int {
 	if s.limits.Outline == nil {
-		return s.fail(i, s.n-1, TooDeep, msgTooDeep(s.limits.Depth)), false
+		return s.fail(i, s.n-1, TooDeep, msgTooDeep(s.limits.Depth))
 	}
 	if open := 1 - s.depth; open >= s.limits.Depth {
-		return broken, false
+		return broken
 	}
 	if step := s.limits.Outline.inside(s.entry(s.node).next, s.d, t); step != 0 {
 		t.next = step
-		return s.open(i, t, s.src[i]), true
+		return s.open(i, t, s.src[i])
 	}
 	end := s.d.skipper.skip(s.src, i)
 	t.off, t.end, t.last, t.count = uint32(i), uint32(end), 0, 0
 	t.meta |= kindOf(s.src[i])
-	return end, false
+	return end
 }

@@ -129,7 +129,7 @@ func (s *scanner) container(i int, top uint32) int {
 				kind = uint32(String)
 			case c|0x20 == '{':
 				if s.depth <= 0 {
-					i, _ = s.choose(i, t)
+					i = s.choose(i, t)
 					break children
 				}
 				i = s.open(i, t, c)
@@ -456,7 +456,7 @@ func (s *scanner) behindKey(i int, t *entry) int {
 	case s.depth > 0:
 		return s.open(i, t, c)
 	}
-	i, _ = s.choose(i, t)
+	i = s.choose(i, t)
 	return i
 }
 
