@@ -165,11 +165,6 @@ func (c *Client) connect(g grant, req *Request, try *attempt) (*connection, erro
 	return nil, failure
 }
 
-// dial makes a connection to an endpoint.
-func (c *Client) dial(e *endpoint, timeout time.Duration) (*connection, error) {
-	return c.dialBy(context.Background(), c.config.Protocol, e, timeout)
-}
-
 // dialFor makes a connection for a request, unless its client leaves.
 func (c *Client) dialFor(client *presence.Client, protocol Protocol, e *endpoint,
 	timeout time.Duration) (*connection, error) {

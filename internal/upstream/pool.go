@@ -210,13 +210,8 @@ func (p *pool) made(cn *connection) {
 	p.unlock()
 }
 
-// unmade takes back the leave to make a connection, if none came of it.
-func (p *pool) unmade(g grant, o balance.Outcome, now time.Time) {
-	p.lost(g, nil, o, now)
-}
-
-// lost is unmade for a connection that could not be made for that reason. Who waited to share it has failed to get one,
-// too, if there is no other.
+// lost takes back the permission to make a connection, if none was made. err is the reason, or nil if the attempt was
+// given up. Requests that waited to share the connection fail too, if there is no other one.
 func (p *pool) lost(g grant, err error, o balance.Outcome, now time.Time) {
 	p.mu.Lock()
 	g.endpoint.Busy--

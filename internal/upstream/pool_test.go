@@ -195,7 +195,7 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 			g.connect(p, 1+r.IntN(slots))
 			return
 		case cn == nil:
-			p.unmade(*g, v, time.Now())
+			p.lost(*g, nil, v, time.Now())
 		default:
 			p.put(cn, isLast || r.IntN(4) > 0, v, time.Now())
 		}
@@ -400,7 +400,7 @@ func TestBurstMakesConnectionsTogether(t *testing.T) {
 		if p.mayBecomeShared() || p.slots.promised != 0 {
 			t.Errorf("%d round trips are promised", p.slots.promised)
 		}
-		p.unmade(own, balance.Inconclusive, time.Now())
+		p.lost(own, nil, balance.Inconclusive, time.Now())
 		if p.slots.promised != 0 {
 			t.Errorf("%d round trips are promised", p.slots.promised)
 		}

@@ -30,7 +30,7 @@ func TestRenew(t *testing.T) {
 	if err != nil || grant.conn != nil {
 		t.Fatalf("got %+v, %v", grant, err)
 	}
-	cn, err := client.dial(grant.endpoint, client.config.Timeouts.Connect)
+	cn, err := client.dialBy(t.Context(), client.config.Protocol, grant.endpoint, client.config.Timeouts.Connect)
 	if err != nil {
 		t.Fatal(err)
 	}
